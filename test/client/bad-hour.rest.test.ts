@@ -13,9 +13,8 @@ import { CLI } from '../kit/programs.ts';
 import { hasPython, PYTHON_ENV } from '../kit/python.ts';
 import { Random } from '../kit/random.ts';
 import { listen } from '../kit/serve.ts';
-import { smallDisk } from '../kit/small-disk.ts';
 import { fill } from '../kit/small-file-system.ts';
-import { atEnd } from '../kit/temporary.ts';
+import { atEnd, smallDisk } from '../kit/temporary.ts';
 import { type LiveService, newAgent, newChamber, PHASE_MILLIS, REGISTRATION, runLiveService } from './live-service.ts';
 
 const SEED = Number(process.env['BAD_HOUR_SEED'] ?? Date.now());

@@ -4,9 +4,8 @@ import { copyFileSync, readFileSync, rmSync, truncateSync, writeFileSync } from 
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { startProcess } from '../kit/service-process.ts';
-import { smallDisk } from '../kit/small-disk.ts';
 import { fill } from '../kit/small-file-system.ts';
-import { temporaryDatabase } from '../kit/temporary.ts';
+import { smallDisk, temporaryDatabase } from '../kit/temporary.ts';
 import { get, send, type Wire, type WireAnswer } from '../kit/wire.ts';
 import { eventsBySignature, faultsOf, rebuildLog } from './log-book.ts';
 import { debateOf, must, type Player, seatPlayers } from './players.ts';

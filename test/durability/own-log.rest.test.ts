@@ -7,9 +7,8 @@ import { describe, expect, it } from 'vitest';
 import { freePort } from '../../src/demo/free-port.ts';
 import { isAlive } from '../kit/process-tree.ts';
 import { type ServiceProcess, startProcess } from '../kit/service-process.ts';
-import { smallDisk } from '../kit/small-disk.ts';
 import { fill } from '../kit/small-file-system.ts';
-import { atEnd, temporaryFolder } from '../kit/temporary.ts';
+import { atEnd, smallDisk, temporaryFolder } from '../kit/temporary.ts';
 
 /** Lines in a buffer that a few requests fill. */
 const BUFFER_BYTES = 16_384;

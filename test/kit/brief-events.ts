@@ -1,4 +1,4 @@
-// Events of chambers for given(): created by ann at START, with phases of an hour, and members in the given order.
+// Events of chambers for given(): ann creates the chamber at START, its phases last an hour, and members join in the given order.
 import type { MoveFact } from '../../src/vocabulary/events.ts';
 import { type Deadlines, toTimestamp } from '../../src/vocabulary/values.ts';
 import { type BriefEvent, HOURS, walletOf } from './given.ts';
@@ -28,7 +28,7 @@ export function joined(...dids: readonly string[]): readonly BriefEvent[] {
   return dids.map((did, turnOrder) => [HOURS.lobby, did, { type: 'chamber.joined', payload: { turnOrder } }]);
 }
 
-/** A join with the state of the account. */
+/** A join that records the state of the account. */
 export function joinedWith(did: string, payload: Joined): BriefEvent {
   return [HOURS.lobby, did, { type: 'chamber.joined', payload }];
 }

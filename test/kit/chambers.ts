@@ -1,4 +1,4 @@
-// Chambers over HTTP, with phases of an hour from the clock's time on, advanced to the phase of a test.
+// Creates chambers over HTTP whose phases last an hour from the clock's time, and advances them to the phase of a test.
 import { commitmentHash } from '../../src/crypto/commitment.ts';
 import { type Forum, merklePreview } from '../../src/forum/forum.ts';
 import type { ServicePayloads } from '../../src/vocabulary/service-payloads.ts';
@@ -13,7 +13,7 @@ export function deadlinesFrom(now: number, hours: readonly number[] = [1, 2, 3, 
   return Object.fromEntries(entries) as Record<DeadlineName, string>;
 }
 
-/** Creates a chamber in LOBBY that the agents join in this order. Returns its id. */
+/** Creates a chamber in LOBBY, which the agents join in this order, and returns its id. */
 export async function openChamber(
   service: TestService,
   members: readonly Signer[],
@@ -26,7 +26,7 @@ export async function openChamber(
   return chamberId;
 }
 
-/** Moves the clock to the beginning of the phase. */
+/** Advances the clock to the beginning of the phase. */
 export async function enterPhase(
   service: TestService,
   chamberId: number,
@@ -38,7 +38,7 @@ export async function enterPhase(
   if (phase === 'COMMITTED') await recordCommit(service.forum, chamberId);
 }
 
-/** Records the root as committed on a chain that does not exist. */
+/** Records the chamber's root as committed on a fictitious chain. */
 export async function recordCommit(forum: Forum, chamberId: number): Promise<void> {
   const chamber = await forum.chamber(chamberId);
   if (chamber === undefined) throw new Error(`chamber ${chamberId} not found`);
@@ -49,7 +49,7 @@ export async function recordCommit(forum: Forum, chamberId: number): Promise<voi
 
 export const SALT = `0x${'5a'.repeat(32)}` as const;
 
-/** The request bodies that commit and reveal an allocation. */
+/** Returns the request bodies that commit and reveal an allocation. */
 export function allocationOf(
   chamberId: number,
   { did }: Pick<Signer, 'did'>,

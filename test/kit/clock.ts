@@ -1,19 +1,19 @@
-// Clocks for tests: one stands still until a test moves it, another runs with the machine's clock.
+// Clocks for tests: TestClock stands still until a test moves it; AdvancedClock runs with the machine's clock.
 import type { TimeSource } from '../../src/forum/service-clock.ts';
 
 /** 2030-01-01T00:00:00.000Z. */
 export const START = Date.UTC(2030, 0, 1);
 export const HOUR = 3_600_000;
 
-/** A clock whose moves count as time passing, never as a jump. */
+/** Returns a clock whose changes count as passing time, never as a jump. */
 export function passing(read: () => number): TimeSource {
   return { time: read, elapsed: read };
 }
 
-/** The clock also works if a test replaces Date.now. */
+/** Saved so that the clock still works if a test replaces Date.now. */
 const { now: machineNow } = Date;
 
-/** The machine's clock plus an offset of the test. */
+/** The machine's clock plus an offset that the test sets. */
 export class AdvancedClock {
   #aheadMillis = 0;
 
@@ -32,12 +32,12 @@ export class AdvancedClock {
   }
 }
 
-/** Stays correct while the machine's clock jumps. */
+/** The correct time, unaffected by jumps of the machine's clock. */
 export class TestClock {
   #millis = START;
   #jumpedMillis = 0;
 
-  /** The machine's clock, for a service. */
+  /** The machine's clock, as the service reads it. */
   readonly source: TimeSource = { time: () => this.#millis + this.#jumpedMillis, elapsed: () => this.#millis };
 
   readonly read = (): number => this.#millis;
@@ -46,7 +46,7 @@ export class TestClock {
     return Math.floor(this.#millis / 1000);
   }
 
-  /** Sets the machine's clock ahead of, or behind, the correct time. */
+  /** Sets the machine's clock ahead of or behind the correct time. */
   jumpTo(millis: number): void {
     this.#jumpedMillis = millis;
   }

@@ -1,4 +1,4 @@
-// Loaded by --import before a program: SIGUSR2 makes the program collect all garbage, so that its live memory can be measured.
+// Preloaded with --import: on SIGUSR2 the program collects all garbage, so that its live memory can be measured.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 

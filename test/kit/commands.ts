@@ -1,5 +1,5 @@
-// Random commands, reproducible from a seed for any store: agents, chambers, moves that mostly fit the phase, clock steps, and roots of finished
-// chambers.
+// Generates random commands, reproducible from a seed for any store: agents, chambers, moves that mostly fit the phase, clock steps, and
+// roots of finished chambers.
 import { readPages } from '../../src/log/pages.ts';
 import type { Phase } from '../../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom, recordCommit } from './chambers.ts';
@@ -27,7 +27,7 @@ export class Commands {
     return [...Array.from({ length: this.#chambers }, (_, index) => index + 1), ...this.#agents.map(({ did }) => did)];
   }
 
-  /** Executes the same step in each service. Returns the responses. */
+  /** Executes the same step in each service, and returns the responses. */
   async step(services: readonly TestService[]): Promise<readonly string[]> {
     const dice = this.#random.below(100);
     if (dice < 5) return this.#advance(services);
@@ -57,7 +57,7 @@ export class Commands {
 
   #accountCall() {
     const by = this.#random.pick(this.#agents);
-    // Rarely, because a retired agent can't act; the agent that starts chambers with rounds never retires.
+    // Retirements are rare, because a retired agent cannot act. The agent that starts chambers with rounds never retires.
     if (by !== this.#starter && this.#random.chance(0.06)) return ['POST', '/me/retire', { by, body: {} }] as const;
     const personality = { style: `${this.#random.below(3)} é\0` };
     const walletAddress = `0x${String(this.#random.below(4)).repeat(40)}`;
@@ -114,7 +114,7 @@ export class Commands {
     return ['POST', `/chambers/${chamberId}/${path}`, { by: mover, body }] as const;
   }
 
-  /** The agent that creates, and so may start, the chambers with rounds. */
+  /** The agent that creates and starts the chambers with rounds. */
   get #starter(): Signer {
     return this.#agents[0] as Signer;
   }
@@ -138,7 +138,7 @@ export class Commands {
   }
 }
 
-/** The stored lines of the streams. */
+/** Returns the stored lines of the streams. */
 export async function linesOf({ log }: TestService, streams: readonly (number | string)[]): Promise<string> {
   let lines = '';
   for (const stream of streams) {

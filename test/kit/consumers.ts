@@ -9,7 +9,7 @@ export interface Refusal {
   readonly body: unknown;
 }
 
-/** An open WebSocket and its received messages, unparsed. */
+/** An open WebSocket with its received messages, unparsed. */
 export class Consumer {
   readonly lines: string[] = [];
   readonly socket: WebSocket;
@@ -32,7 +32,7 @@ export class Consumer {
     return this.lines.map((line) => JSON.parse(line).eventId);
   }
 
-  /** Waits for this many lines. */
+  /** Waits for that many lines. */
   async until(count: number): Promise<void> {
     while (this.lines.length < count) {
       if (this.closeCode !== undefined)
@@ -96,7 +96,7 @@ export async function openSource(
   return readEvents(await openText(running, path, headers));
 }
 
-/** The same as text, comments included. */
+/** Opens a stream of server-sent events, and returns it as text, including comments. */
 export async function openText(
   { url }: Pick<Running, 'url'>,
   path: string,
@@ -107,11 +107,11 @@ export async function openText(
   const accept = { accept: 'text/event-stream', ...headers };
   const response = await fetch(url + path, { headers: accept, signal: ended.signal });
   if (!response.ok || response.body === null) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-  // Read at once, because undici cancels a body without a reader when the response is garbage-collected.
+  // Reading starts at once, because undici cancels a body without a reader when the response is garbage-collected.
   return response.body.pipeThrough(new TextDecoderStream());
 }
 
-/** Every blank line ends an event, even one without fields, as in readers that are less careful than browsers. */
+/** Yields an event for every blank line, even without fields, as readers less careful than browsers do. */
 export async function* readEvents(chunks: ReadableStream<string>): AsyncGenerator<ServerSent> {
   let text = '';
   for await (const chunk of chunks) {
@@ -137,7 +137,7 @@ export async function take<Item>(items: AsyncGenerator<Item>, count: number): Pr
   return taken;
 }
 
-/** The lines of a page of NDJSON. */
+/** Returns the lines of a page of NDJSON. */
 export async function page({ url }: Pick<Running, 'url'>, path: string): Promise<readonly string[]> {
   const response = await fetch(url + path);
   const text = await response.text();

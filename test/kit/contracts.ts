@@ -1,4 +1,4 @@
-// Deploys contracts of fixtures/contracts on Anvil, from its first account, whose key Anvil has.
+// Deploys the contracts of fixtures/contracts on Anvil, from Anvil's first account.
 import { createRequire } from 'node:module';
 import { type Abi, type Address, encodeDeployData, encodeFunctionData, type Hex } from 'viem';
 import { readReceipt } from '../../src/relayer/chain-client.ts';
@@ -12,7 +12,7 @@ export interface Contract {
   send(functionName: string, ...args: readonly unknown[]): Promise<void>;
 }
 
-/** `name` is the artefact's, e.g. admission/Erc20. */
+/** Deploys a contract; `name` is that of its artifact, e.g. admission/Erc20. */
 export async function deployContract(rpc: Rpc, name: string, ...args: readonly unknown[]): Promise<Contract> {
   const { abi, bytecode } = require(`../../fixtures/contracts/${name}.json`) as { abi: Abi; bytecode: Hex };
   const { contractAddress } = await send(rpc, { data: encodeDeployData({ abi, bytecode, args }) });

@@ -5,7 +5,7 @@ interface Debates {
   readonly did: string;
   readonly chamberId: number;
   readonly count: number;
-  /** Makes each event larger by this text. */
+  /** Text that makes each event larger. */
   readonly bulk?: string;
 }
 

@@ -1,7 +1,7 @@
-// An RPC of a chain without contracts, accounts or transactions.
+// Serves the RPC of a chain without contracts, accounts or transactions.
 import { serve } from './serve.ts';
 
-/** Returns its URL. The chain's id is 31337. */
+/** Returns the URL of the RPC. The chain id is 31337. */
 export function servedChain(): Promise<string> {
   const results: Readonly<Record<string, unknown>> = {
     eth_chainId: '0x7a69',

@@ -1,4 +1,4 @@
-/** A fetch for services with a test's clock: Node sets the Date header from the machine's clock. */
+/** A fetch for services with a test clock: it removes the Date header, which Node sets from the machine's clock. */
 export async function fetchWithoutDate(url: string | URL | Request, init?: RequestInit): Promise<Response> {
   const { status, headers, body } = await original(url, init);
   const kept = new Headers(headers);
@@ -6,5 +6,5 @@ export async function fetchWithoutDate(url: string | URL | Request, init?: Reque
   return new Response(body, { status, headers: kept });
 }
 
-// moved-clock.ts replaces it with the function above.
+// Saved because moved-clock.ts replaces the global fetch with the function above.
 const original = globalThis.fetch;

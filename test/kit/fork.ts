@@ -1,4 +1,5 @@
-// A service with two histories: its database is copied, and two groups of agents are served from one copy each, with one address and one clock.
+// A service with two histories: its database is copied, and each of two groups of agents is served from one copy, with the same address and
+// clock.
 import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
@@ -16,7 +17,7 @@ const SECOND_MILLIS = 1_000;
 export class ForkedService {
   readonly folder = temporaryFolder();
   readonly clock = new AdvancedClock();
-  /** The URL of the copy that responds to the agents. */
+  /** The URL of the copy that serves these agents. */
   target = '';
 
   async open(copy: 'one' | 'two', settings: Settings = {}): Promise<Service> {
@@ -28,13 +29,13 @@ export class ForkedService {
     return service;
   }
 
-  /** The service must have stopped. */
+  /** Copies the database; the service must have stopped. */
   fork(): void {
     cpSync(join(this.folder, 'one'), join(this.folder, 'two'), { recursive: true });
     rmSync(join(this.folder, 'two', 'chambers.db.lock'), { force: true });
   }
 
-  /** Returns a registered agent that keeps receipts next to its key. */
+  /** Returns a registered agent that keeps receipts beside its key. */
   async agent(name: string): Promise<Agent> {
     const agent = await this.agentAgain(name);
     await agent.register(REGISTRATION);
@@ -66,7 +67,7 @@ export function covered({ forum: { store } }: Service): Promise<string> {
   }, 20_000);
 }
 
-/** The published thumbprint of the receipts' key, and the verifier key of the checkpoints. */
+/** Returns the published thumbprint of the receipt key, and the verifier key of the checkpoints. */
 export async function publishedKeys({ url }: Service): Promise<readonly [string, string]> {
   const read = async (path: string) => (await fetch(url + path)).json();
   const { keys } = (await read('/.well-known/http-message-signatures-directory')) as {

@@ -1,4 +1,4 @@
-// Logs with chambers and accounts as large as the limits allow, written like the service's, but unsigned.
+// Writes logs with chambers and accounts as large as the limits allow; they equal the service's, but without signatures.
 import { EMPTY_TREE, rootOf } from '../../src/crypto/merkle.ts';
 import { type Author, type Chamber, stageAccountEvent, stageChamberEvent } from '../../src/forum/staging.ts';
 import type { EventLog, LogEntry } from '../../src/log/log.ts';
@@ -18,7 +18,7 @@ import {
 } from '../../src/vocabulary/values.ts';
 
 export const MEMBERS = 256;
-/** Three bytes in UTF-8, two in memory. */
+/** A character of three bytes in UTF-8 and two in memory. */
 export const CJK = '議';
 export const LONGEST_TEXT = CJK.repeat(8_192);
 
@@ -34,7 +34,7 @@ export interface FullChamber {
   readonly chamberId: number;
   /** The root over all moves. */
   readonly root: string;
-  /** The number of moves, without service events. */
+  /** The number of moves, excluding service events. */
   readonly moves: number;
   readonly events: number;
 }
@@ -50,20 +50,20 @@ interface Filling {
   readonly text: string;
   /** The number of ideas over which every member spreads its whole allocation evenly. */
   readonly backed: number;
-  /** Whether its root is on the chain. */
+  /** Whether the root is on the chain. */
   readonly isCommitted?: boolean;
-  /** The number of ideas with tokens, from the first on. */
+  /** The number of ideas with tokens, counted from the first. */
   readonly deployed?: number;
-  /** How many versions each idea has, each with `text` and a number. */
+  /** The number of versions of each idea; each has `text` and a number. */
   readonly versions?: number;
-  /** On how many ideas every member takes a stance, from the first on. */
+  /** The number of ideas on which every member takes a stance, counted from the first. */
   readonly polled?: number;
   readonly comments?: { readonly count: number; readonly comment: string; readonly refinement: JsonObject | null };
 }
 
 const REFINEMENT_ITEMS = 10_000;
 
-/** A refinement just below the limits of size and depth, whose indented form is 26 times as long. */
+/** Returns a refinement just below the limits of size and depth; its indented form is 26 times as long. */
 export function deepRefinement(): JsonObject {
   let value: JsonValue = Array.from({ length: REFINEMENT_ITEMS }, () => [[0]]);
   for (let depth = 4; depth < REFINEMENT_DEPTH_MAX; depth++) value = [value];
@@ -80,7 +80,7 @@ export class FullLogWriter {
     this.#now = now;
   }
 
-  /** Every member has proposed an idea, committed to an allocation and revealed it. */
+  /** Writes a chamber in which every member has proposed an idea, and committed and revealed an allocation. */
   async writeChamber(
     chamberId: number,
     { text, backed, isCommitted = false, deployed = 0, comments, versions = 1, polled = 0 }: Filling,
@@ -145,7 +145,7 @@ export class FullLogWriter {
     return { chamberId, root, moves, events: entries.length };
   }
 
-  /** A chamber in DEBATE with the agent as its only member, who always has the turn. */
+  /** Writes a chamber in DEBATE with the agent as its only member, who always has the turn. */
   async writeDebate(chamberId: number, did: string): Promise<void> {
     const ends = [1, 1, 1_000, 1_001, 1_002].map((hours) => toTimestamp(this.#now + HOUR_MS * hours));
     const deadlines = Object.fromEntries(DEADLINES.map((name, index) => [name, ends[index]])) as Deadlines;
@@ -155,7 +155,7 @@ export class FullLogWriter {
     await this.#log.append({ entries: [creation.entry, joining.entry] });
   }
 
-  /** `walletProof` is fake: reading a log does not check it. */
+  /** The `walletProof` is fake, because reading a log does not verify it. */
   async writeAccounts(agents: readonly WrittenAccount[]): Promise<void> {
     const entries = agents.map(({ did, pubkeyHex, walletProof }) => {
       const walletAddress = ACCOUNT_WALLET;

@@ -1,4 +1,4 @@
-// Tests of decisions without a service: given(events).when(command at a time).gives(fact) or .rejects(code, detail).
+// Tests decisions without a service: given(events).when(command at a time).gives(fact) or .rejects(code, detail).
 import { expect, onTestFinished } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import type { ReadChain } from '../../src/moves/chain-question.ts';
@@ -16,7 +16,7 @@ import { HOUR, START } from './clock.ts';
 
 export const LIMITS: ChamberLimits = { membersMax: 256, ideasMax: 256, openChambersPerDidMax: 1_000 };
 
-/** An event in brief: time, agent and payload; `did` is null for the service. */
+/** An event in brief: time, agent and payload; the DID is null for the service. */
 export type BriefEvent = readonly [at: number, did: string | null, fact: MoveFact | ServiceFact];
 
 interface ChamberCommand {
@@ -29,11 +29,11 @@ export interface Attempt {
   readonly by: string;
   readonly limits?: Partial<ChamberLimits>;
   readonly account?: Partial<DecidingAccount>;
-  /** Answers the decision's questions to the chain; by default there must be none. */
+  /** Answers the decision's questions to the chain; by default, none are allowed. */
   readonly readChain?: ReadChain;
 }
 
-/** Events with their numbers in the log, from chamber.created on. */
+/** Returns the events with their numbers in the log, starting with chamber.created. */
 export function eventsOf(past: readonly BriefEvent[]): readonly ChamberEvent[] {
   return past.map(([at, did, fact], index) => {
     const common = { eventId: index + 1, chamberId: 7, did, ts: toTimestamp(at), prev: NO_PREVIOUS, request: null };
@@ -66,7 +66,7 @@ export function given(...past: readonly BriefEvent[]) {
         type: move.event,
         payload: move.decide(parseBody(move, { json: body }), context),
       }));
-      // Without an assertion about its outcome, a command would always pass.
+      // A command without an assertion about its outcome would always pass.
       let isAsserted = false;
       onTestFinished(() => expect(isAsserted, `when(${operation}) is followed by gives() or rejects()`).toBe(true));
       const expectOutcome = () => {
@@ -74,7 +74,7 @@ export function given(...past: readonly BriefEvent[]) {
         return expect(outcome);
       };
       return {
-        /** Every fact names the account line on which it was decided. */
+        /** Adds to every fact the account line on which it was decided. */
         gives: ({ type, payload }: MoveFact) =>
           expectOutcome().toEqual({ type, payload: { ...payload, accountEventId: ACCOUNT_EVENT_ID } }),
         rejects: (code: ErrorCode, detail: string | RegExp) =>
@@ -87,7 +87,7 @@ export function given(...past: readonly BriefEvent[]) {
   };
 }
 
-/** For decisions that ask the chain nothing. */
+/** Fails if the decision asks the chain. */
 export const noChain: ReadChain = ({ kind }) => {
   throw new Error(`the decision asks the chain: ${kind}`);
 };
@@ -101,7 +101,7 @@ export function outcomeOf<Fact>(decide: () => Fact): Fact | { code: ErrorCode; d
   }
 }
 
-/** The head of every account here. */
+/** The head of every account in these tests. */
 export const ACCOUNT_EVENT_ID = 3;
 
 export function accountOf(did: string): DecidingAccount {
@@ -112,7 +112,7 @@ export function walletOf(did: string): string {
   return `wallet of ${did}`;
 }
 
-/** Each phase takes an hour, from START: LOBBY is [0, 1), PROPOSAL [1, 2) and so on. */
+/** The hours of the phases since START: LOBBY is [0, 1), PROPOSAL [1, 2), and so on. */
 export const HOURS: Readonly<Record<'lobby' | 'proposal' | 'debate' | 'commit' | 'reveal' | 'end', number>> = {
   lobby: START,
   proposal: START + HOUR,

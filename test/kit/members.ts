@@ -1,4 +1,4 @@
-// Parts of a service with replaced methods, which wait, fail, count or return something else.
+// Replaces methods of a service's parts, so that they wait, fail, count or return something else.
 import { vi } from 'vitest';
 import type { Forum } from '../../src/forum/forum.ts';
 import type { RateLimit } from '../../src/http/request-limits.ts';
@@ -16,7 +16,7 @@ export function withMembers<Part extends object>(part: Part, members: Partial<Pa
 
 type Method = (...args: never[]) => Promise<unknown>;
 
-/** Returns the part with `act` before each call of the method, with the same arguments. The method throws the errors of `act`. */
+/** Returns the part with `act` called before each call of the method, with the same arguments. If `act` throws, the method throws. */
 export function actBefore<Part extends object, Name extends keyof Part>(
   part: Part,
   name: Name,
@@ -29,7 +29,7 @@ export function actBefore<Part extends object, Name extends keyof Part>(
   return withMembers(part, { [name]: method } as unknown as Partial<Part>);
 }
 
-/** Counts the rate-limit tokens that are taken and kept from now on. */
+/** Counts the rate-limit tokens that are taken and not returned from now on. */
 export function countTokens(limits: readonly RateLimit[]): () => number {
   const taken = limits.map((limit) => vi.spyOn(limit, 'take'));
   const givenBack = limits.map((limit) => vi.spyOn(limit, 'giveBack'));
@@ -53,7 +53,7 @@ export function followed(forum: Forum): () => number {
   return () => count;
 }
 
-/** The first call after the gate was closed waits until the gate opens. `isClosed` is true until that call. */
+/** A gate that, once closed, makes the next call wait until it opens. `isClosed` is true until that call. */
 export class Gate {
   isClosed = false;
   open: () => void = () => {};

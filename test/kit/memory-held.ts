@@ -1,16 +1,16 @@
-// The memory of this program after collecting all garbage, in bytes.
+// Measures the live memory of this program, in bytes, after collecting all garbage.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 setFlagsFromString('--expose-gc');
 const collect: () => void = runInNewContext('gc');
 
-/** The array buffers. */
+/** Returns the size of the array buffers. */
 export async function buffersHeld(): Promise<number> {
   return (await memoryHeld()).arrayBuffers;
 }
 
-/** All objects. */
+/** Returns the size of all objects. */
 export async function heapHeld(): Promise<number> {
   return (await memoryHeld()).heapUsed;
 }

@@ -1,4 +1,4 @@
-// An independent Merkle root over lines: merkletreejs, with the format in src/log/README.md.
+// Computes Merkle roots over lines independently, with merkletreejs and the format in src/log/README.md.
 import { MerkleTree } from 'merkletreejs';
 import { keccak256 } from 'viem';
 
@@ -7,7 +7,7 @@ export function merkleRootOf(lines: readonly string[]): string {
   return new MerkleTree(leaves, hash, { sortPairs: true }).getHexRoot();
 }
 
-/** `prev` of the event after this line. */
+/** Returns the `prev` of the event after this line. */
 export function leafOf(line: string): string {
   return `0x${hash(hash(Buffer.from(line))).toString('hex')}`;
 }

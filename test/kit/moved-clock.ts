@@ -1,4 +1,4 @@
-// Loaded before a program (see clockOf): one file has the offset of its clock in milliseconds, another that of its steady clock.
+// Preloaded into a program (see clockOf). One file holds the offset of its clock in milliseconds, another that of its monotonic clock.
 import { readFileSync } from 'node:fs';
 import { fetchWithoutDate } from './fetch-without-date.ts';
 

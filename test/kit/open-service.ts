@@ -1,4 +1,4 @@
-// Starts the service as shipped, on a free port of 127.0.0.1, with the clock of the caller, which is a test or a benchmark.
+// Starts the service as shipped, on a free port of 127.0.0.1, with the clock of the calling test or benchmark.
 import { type Logger, pino } from 'pino';
 import { readConfig } from '../../src/config.ts';
 import { type Service, type ServiceOptions, startService } from '../../src/service/start.ts';

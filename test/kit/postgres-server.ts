@@ -1,4 +1,4 @@
-// Starts a PostgreSQL server before the tests of a project, or uses TEST_DATABASE_URL.
+// Starts a PostgreSQL server for the tests of a project, or uses the one in TEST_DATABASE_URL.
 import { once } from 'node:events';
 import { existsSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ declare module 'vitest' {
   }
 }
 
-/** A run needs far less. */
+/** Much more than a run needs. */
 const FREE_BYTES_MIN = 4 * 2 ** 30;
 
 export async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
@@ -28,13 +28,13 @@ export async function setup(project: TestProject): Promise<(() => Promise<void>)
 export interface PostgresServer {
   readonly url: string;
   readonly pid: () => number;
-  /** Resolves when the process has exited. */
+  /** Stops the server, and resolves when the process has exited. */
   readonly kill: (signal: NodeJS.Signals) => Promise<void>;
   readonly restart: () => Promise<void>;
   readonly stop: () => Promise<void>;
 }
 
-/** In memory, because each test creates and drops a schema, which would flush files on a disk hundreds of times. */
+/** A folder in memory, because each test creates and drops a schema, which would flush files on a disk hundreds of times. */
 function folderInMemory(): string {
   const shared = '/dev/shm';
   if (!existsSync(shared)) return tmpdir();

@@ -5,7 +5,7 @@ import { inject } from 'vitest';
 import { openPostgresStore, type PostgresStore, type PostgresStoreOptions } from '../../src/log/postgres/store.ts';
 import { atEnd } from './temporary.ts';
 
-/** The URL of an empty database. */
+/** Returns the URL of an empty database. */
 export async function temporaryPostgres(serverUrl: string = inject('postgresUrl')): Promise<string> {
   const schema = `test_${randomBytes(6).toString('hex')}`;
   await execute(serverUrl, `CREATE SCHEMA ${schema}`);
@@ -15,14 +15,14 @@ export async function temporaryPostgres(serverUrl: string = inject('postgresUrl'
   return url.href;
 }
 
-/** Closed at the test's end. */
+/** Opens a store that is closed at the end of the test. */
 export async function openStore(url: string, options: Partial<PostgresStoreOptions> = {}): Promise<PostgresStore> {
   const store = await openPostgresStore({ url, connectionsMax: 4, ...options });
   atEnd(() => store.close());
   return store;
 }
 
-/** A connection of another program. It ends before the schema is dropped, so its locks never block the clean-up. */
+/** Opens a connection of another program. It ends before the schema is dropped, so that its locks never block the clean-up. */
 export async function connect(url: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -57,7 +57,7 @@ export async function ownRole(): Promise<{ readonly owner: string; readonly role
   const owner = await ownDatabase();
   const role = `role_${randomBytes(6).toString('hex')}`;
   await execute(owner, `CREATE ROLE ${role} LOGIN PASSWORD 'secret'`);
-  // Before the database that has grants to the role is dropped.
+  // Cleans up before the database with grants to the role is dropped.
   atEnd(async () => void (await execute(owner, `DROP OWNED BY ${role} CASCADE; DROP ROLE ${role}`).catch(() => {})));
   const url = new URL(owner);
   [url.username, url.password] = [role, 'secret'];
@@ -80,18 +80,18 @@ async function hold(url: string, lock: string): Promise<pg.Client> {
   return client;
 }
 
-/** Ends the sessions by which nodes wake each other. */
+/** Ends the sessions through which nodes wake each other. */
 export async function endWakeUps(url: string): Promise<void> {
   const sessions = "query LIKE 'LISTEN%' OR query LIKE 'SELECT pg_notify%'";
   await execute(url, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${sessions}`);
 }
 
-/** The number of sessions that wait for a lock on the table. */
+/** Returns the number of sessions that wait for a lock on the table. */
 export async function waitersFor(url: string, table: string): Promise<number> {
   return (await execute(url, `SELECT FROM pg_locks WHERE relation = '${table}'::regclass AND NOT granted`)).length;
 }
 
-/** The number of sessions that wait to create or migrate a schema in the database. */
+/** Returns the number of sessions that wait to create or migrate a schema in the database. */
 export async function migrationWaiters(url: string): Promise<number> {
   return (await execute(url, `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND ${IN_DATABASE}`))
     .length;

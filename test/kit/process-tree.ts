@@ -1,7 +1,7 @@
-// A process and its children in /proc. PostgreSQL has a child for each connection.
+// Inspects and signals a process and its descendants through /proc. PostgreSQL has a child process per connection.
 import { readFileSync } from 'node:fs';
 
-/** The process and all its descendants that have not exited. */
+/** Returns the process and all its descendants that have not exited. */
 export function processTree(pid: number): readonly number[] {
   try {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
@@ -20,31 +20,31 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Kills all of them at once, like a power failure. */
+/** Kills the whole tree at once, like a power failure. */
 export function killTree(pid: number): void {
   signalTree(pid, 'SIGKILL');
 }
 
-/** The process itself comes last, since it may be the caller's. */
+/** Signals the whole tree; the process itself comes last, because it may be the caller's. */
 export function signalTree(pid: number, signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): void {
   for (const each of processTree(pid).toReversed()) {
     try {
       process.kill(each, signal);
     } catch {
-      // It has exited by itself.
+      // The process has already exited.
     }
   }
 }
 
-/** The CPU time of the process and its children, including ended ones, in milliseconds. */
+/** Returns the CPU time of the process and its children, including ended ones, in milliseconds. */
 export function cpuMillis(pid: number): number {
   const ticks = processTree(pid).flatMap((each) => {
     try {
-      // These follow the name, which may hold spaces: utime, stime, and those of children that ended.
+      // After the name, which may contain spaces, come utime, stime, and those of ended children.
       const fields = readFileSync(`/proc/${each}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
       return fields.slice(11, 15).map(Number);
     } catch {
-      // It has exited, and counts for its parent.
+      // The process has exited, and counts for its parent.
       return [];
     }
   });

@@ -1,4 +1,4 @@
-// Programs that tests start as processes: from the sources, or installed on the machine.
+// Programs that tests start as processes: from the sources or installed on the machine.
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,7 +7,7 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 export const MAIN = join(ROOT, 'src/main.ts');
 export const CLI = join(ROOT, 'src/cli.ts');
 
-/** Skips the test, with a note, unless all these programs are installed. */
+/** Skips the test with a note unless all these programs are installed. */
 export function requireInstalled(
   skip: (condition: boolean, note: string) => void,
   ...programs: readonly string[]

@@ -1,4 +1,4 @@
-// Python for tests of its client and of proofs, which are skipped if Python or `cryptography` is missing.
+// Runs Python for tests of the Python client and of proofs, which are skipped if Python or `cryptography` is missing.
 import { execFile, execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -16,9 +16,9 @@ function isInstalled(): boolean {
 
 export const hasPython = isInstalled();
 export const python = hasPython ? it : it.skip;
-if (!hasPython) console.warn('What programs in Python test is skipped: no python3 with cryptography.');
+if (!hasPython) console.warn('Tests of Python programs are skipped: python3 with cryptography is not installed.');
 
-/** The folder of the client, `chambers`. */
+/** The folder of the Python package `chambers`. */
 export const PYTHON_CLIENT = join(ROOT, 'src/client/python');
 export const PYTHON_ENV = { ...process.env, PYTHONPATH: PYTHON_CLIENT, PYTHONDONTWRITEBYTECODE: '1' };
 

@@ -1,4 +1,4 @@
-// Reproducible randomness: the same seed yields the same choices (mulberry32).
+// Reproducible random numbers: the same seed yields the same choices (mulberry32).
 
 export class Random {
   #state: number;
@@ -15,7 +15,7 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** An integer from 0 to max − 1. */
+  /** Returns an integer from 0 to max − 1. */
   below(max: number): number {
     return Math.floor(this.next() * max);
   }

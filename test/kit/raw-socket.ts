@@ -1,4 +1,4 @@
-// Sends and receives raw bytes, for misbehaving clients.
+// Sends and receives raw bytes for tests of misbehaving clients.
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { atEnd } from './temporary.ts';
@@ -54,7 +54,7 @@ export class RawSocket {
     return new Promise((resolve) => this.socket.once('drain', resolve));
   }
 
-  /** Resolves when this was received (bytes as Latin-1); rejects if the connection ends first. */
+  /** Resolves when the text was received (bytes as Latin-1); rejects if the connection ends first. */
   async receive(expected: RegExp | string): Promise<string> {
     const isThere = () =>
       typeof expected === 'string' ? this.#received.includes(expected) : expected.test(this.#received);

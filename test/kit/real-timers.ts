@@ -4,11 +4,11 @@ import { afterAll, expect, vi } from 'vitest';
 const REAL = { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, clearImmediate, Date };
 
 afterAll(() => {
-  // Mocks are restored before the next test, which may be one of another file.
+  // Mocks are restored before the next test, which may belong to another file.
   vi.restoreAllMocks();
   const replaced = Object.entries(REAL).flatMap(([name, real]) =>
     Reflect.get(globalThis, name) === real ? [] : [name],
   );
   Object.assign(globalThis, REAL);
-  expect(replaced, 'timers that the tests of this file have not put back').toEqual([]);
+  expect(replaced, 'timers that the tests of this file did not restore').toEqual([]);
 });

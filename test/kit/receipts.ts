@@ -1,4 +1,4 @@
-// Receipts as agents get them, verified by an independent library.
+// Requests receipts like an agent, and verifies them with an independent library.
 import { createHash, createPublicKey, verify } from 'node:crypto';
 import { httpbis } from 'http-message-signatures';
 import { leafHash } from '../../src/crypto/merkle.ts';
@@ -7,7 +7,7 @@ import type { PublishedKey } from '../../src/keys/service-keys.ts';
 import { fromLine } from '../../src/vocabulary/events.ts';
 import { get, type Wire, type WireAnswer } from './wire.ts';
 
-/** The value of Accept-Signature, as in the specification. */
+/** The value of Accept-Signature in the specification. */
 export const ACCEPT_RECEIPT =
   'receipt=("@status" "content-digest" "event" "log-id" "@method";req "@target-uri";req "content-digest";req ' +
   '"signature-input";req;key="sig1" "signature";req;key="sig1");created;nonce="n-1";tag="chamber-receipt"';
@@ -21,7 +21,7 @@ export async function readKeys(url: string): Promise<readonly PublishedKey[]> {
   return (await get(url, '/.well-known/http-message-signatures-directory')).body.keys;
 }
 
-/** Returns a message for each receipt whose promise the log breaks: that it holds this event, with this leaf, for this request. */
+/** Returns a message for each receipt that the log breaks: it must hold this event, with this leaf, for this request. */
 export function unkeptPromises(
   receipts: readonly Receipt[],
   lines: ReadonlyMap<number | string, readonly string[]>,
@@ -33,7 +33,7 @@ export function unkeptPromises(
       line !== undefined &&
       Buffer.compare(leafHash(Buffer.from(line)), leaf) === 0 &&
       fromLine(line).request?.signature === request.signature;
-    return isKept ? [] : [`the log does not hold what a receipt promises: ${response.event}`];
+    return isKept ? [] : [`the log breaks the promise of a receipt: ${response.event}`];
   });
 }
 
@@ -63,7 +63,7 @@ export function receiptOf(
   };
 }
 
-/** Verifies with http-message-signatures, node:crypto and the key directory. The library never checks the body. */
+/** Verifies with http-message-signatures, node:crypto and the key directory. The library does not check the body. */
 export async function isValidReceipt({ request, response }: Receipt, keys: readonly PublishedKey[]): Promise<boolean> {
   const digest = createHash('sha256').update(response.body).digest('base64');
   if (response.contentDigest !== `sha-256=:${digest}:`) return false;

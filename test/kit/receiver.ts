@@ -1,4 +1,4 @@
-// A receiver of callbacks on a real socket: it consents to challenges, and keeps what is delivered.
+// A receiver of callbacks on a real socket, which consents to challenges and keeps the deliveries.
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { serve } from './serve.ts';
 
@@ -14,7 +14,7 @@ export interface Receiver {
   readonly url: string;
   readonly challenges: Delivery[];
   readonly deliveries: Delivery[];
-  /** The status of the next responses to deliveries. */
+  /** The statuses of the next responses to deliveries. */
   status: number;
   /** Responds in place of the receiver, if set. */
   respond: ((delivery: Delivery, response: ServerResponse) => void) | undefined;

@@ -1,4 +1,4 @@
-// The service in another process, with a database file, which the test kills or stops.
+// Runs the service in a process of its own with a database file; the test kills or stops it.
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { dirname } from 'node:path';
@@ -8,7 +8,7 @@ import { findLine } from '../../src/process/child-output.ts';
 import { MAIN, ROOT } from './programs.ts';
 import { atEnd } from './temporary.ts';
 
-/** The service's PUBLIC_URL, so that signatures stay valid when its port changes. */
+/** The service's PUBLIC_URL, which keeps signatures valid when its port changes. */
 export const PUBLIC_URL = 'http://service.test';
 
 export interface Exit {
@@ -23,13 +23,13 @@ export interface ServiceProcess {
   readonly pid: number;
   readonly stderr: Readable;
   kill(signal: NodeJS.Signals): Promise<Exit>;
-  /** Resolves when the process has exited, for any reason. */
+  /** Resolves when the process has exited for any reason. */
   readonly exited: Promise<Exit>;
 }
 
 type Service = ChildProcessByStdio<null, Readable, Readable>;
 
-/** `wrapper` is a program, with its arguments, that runs node. */
+/** Starts the service; `wrapper` is a program, with its arguments, that runs node. */
 export async function runService(
   settings: Readonly<Record<string, string>>,
   wrapper: readonly string[] = [],
@@ -73,10 +73,10 @@ export async function startProcess(
   return { url, pid: child.pid as number, stderr: child.stderr, kill, exited };
 }
 
-/** Root may write everywhere. */
+/** A user other than root, who may write everywhere. */
 export const OTHER_USER = 65_534;
 
-/** Starts the built service as the unit and the image do: by the script, in the folder of the package, and not as root. */
+/** Starts the built service as the unit and the image do: with their script, in the package's folder, and not as root. */
 export async function startShipped(folder: string, env: Readonly<Record<string, string>>): Promise<{ url: string }> {
   const asUser =
     process.getuid?.() === 0 ? ['setpriv', `--reuid=${OTHER_USER}`, `--regid=${OTHER_USER}`, '--clear-groups'] : [];
@@ -89,11 +89,11 @@ export async function startShipped(folder: string, env: Readonly<Record<string, 
     await stderr;
   });
   const [, url = ''] = await findLine(child.stdout, /^listening on (\S+)$/).catch(async () => {
-    throw new Error(`the service ended before it listened: ${await stderr}`);
+    throw new Error(`the service exited before it listened: ${await stderr}`);
   });
   return { url };
 }
 
 function failed({ code, stderr }: Exit): never {
-  throw new Error(`the service ended with ${code} before it listened: ${stderr}`);
+  throw new Error(`the service exited with ${code} before it listened: ${stderr}`);
 }

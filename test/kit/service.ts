@@ -1,4 +1,4 @@
-// The complete service on a free port of 127.0.0.1, without a chain, with a clock that the test moves.
+// Runs the complete service on a free port of 127.0.0.1, without a chain, with a clock that the test moves.
 import { connect } from 'node:net';
 import { type Logger, pino } from 'pino';
 import { afterAll, beforeAll } from 'vitest';
@@ -18,7 +18,7 @@ export interface Running {
   stop(): Promise<void>;
 }
 
-/** A service that stops at the end of the test. */
+/** Starts a service that stops at the end of the test. */
 export async function run(settings: Settings = {}, clock = new TestClock(), logger?: Logger): Promise<Running> {
   const store = 'DATABASE_PATH' in settings ? {} : await storeSettings();
   const { running, end } = await start({ ...store, ...settings }, clock, logger);
@@ -26,7 +26,7 @@ export async function run(settings: Settings = {}, clock = new TestClock(), logg
   return running;
 }
 
-/** A service for all tests of a file or a describe block, with its log in SQLite. Its members are set once it has started. */
+/** Starts a service for all tests of a file or a describe block, with its log in SQLite. Its members are set once it has started. */
 export function sharedService(settings: Settings = {}): Running {
   const shared = {} as Running;
   let end = async () => {};
@@ -57,7 +57,7 @@ async function start(settings: Settings, clock = new TestClock(), logger: Logger
   return { running: { service, url: service.url, clock, stop }, end };
 }
 
-/** Sends a signed request that must succeed. Returns the body of the response. */
+/** Sends a signed request that must succeed, and returns the body of the response. */
 export async function call(
   { url, clock }: Running,
   by: Signer,
@@ -79,13 +79,13 @@ export async function newAgent(running: Running): Promise<Signer> {
   return signer;
 }
 
-/** The id of a chamber in LOBBY. */
+/** Creates a chamber in LOBBY, and returns its id. */
 export async function createChamber(running: Running, by: Signer, changes: object = {}): Promise<number> {
   const body = { name: 'Test', ...deadlinesFrom(running.clock.read()), ...changes };
   return (await call(running, by, ['POST', '/chambers', body])).chamberId;
 }
 
-/** Creates a chamber in DEBATE that has two events and one member, whose turn it is. */
+/** Creates a chamber in DEBATE with two events and one member, who has the turn. */
 export async function debating(
   running: Running,
 ): Promise<{ by: Signer; id: number; debate: (comment: string) => Promise<number> }> {
@@ -99,7 +99,7 @@ export async function debating(
   return { by, id, debate };
 }
 
-/** A service with such a chamber. */
+/** Starts a service with a chamber in DEBATE. */
 export async function runDebating(settings?: Settings) {
   const running = await run(settings);
   return { running, ...(await debating(running)) };

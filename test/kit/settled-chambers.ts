@@ -1,5 +1,6 @@
-// Random chambers from creation to settlement, reproducible from a seed: with and without rounds, with members who are silent, do not reveal, or spread
-// their allocation evenly, with ideas that are amended and withdrawn, too few members, and failing deployments. All go through each phase together.
+// Plays random chambers from creation to settlement, reproducible from a seed: with and without rounds, with silent members, members who
+// do not reveal or who spread their allocation evenly, amended and withdrawn ideas, too few members, and failed deployments. All chambers
+// pass through each phase together.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { graduates } from '../../projections/graduation.ts';
 import { isClosed, phaseAt } from '../../projections/phase.ts';
@@ -16,7 +17,7 @@ const AGENTS = 5;
 /** The number of chambers with concurrent moves. */
 const CHAMBERS_AT_ONCE = 50;
 
-/** Returns the ids of the settled chambers. */
+/** Plays chambers, and returns the ids of the settled ones. */
 export async function playToSettlement(service: TestService, count: number, seed: number): Promise<readonly number[]> {
   const random = new Random(seed);
   const agents = Array.from({ length: AGENTS }, () => new Signer(random.bytes(32)));
@@ -53,7 +54,7 @@ class Player {
   readonly #committing: readonly Signer[];
   readonly #revealing: readonly Signer[];
   readonly #allocations = new Map<string, ReturnType<typeof allocationOf>>();
-  /** The turns left in each phase with turns. */
+  /** The remaining turns in each phase with turns. */
   readonly #turnsLeft = { PROPOSAL: 8, DEBATE: 8 };
 
   constructor(service: TestService, agents: readonly Signer[], random: Random) {
@@ -123,7 +124,7 @@ class Player {
     return by && [by, 'allocate/reveal', this.#allocationOf(by, state).reveal];
   }
 
-  /** What the holder of the turn does to an idea, if anything. */
+  /** Lets the holder of the turn change an idea, sometimes. */
   #changeBy(
     { did }: Signer,
     { ideas }: ChamberState,
@@ -141,7 +142,7 @@ class Player {
     return ['debate', { ideaId, comment: 'hm', stance: random.pick(STANCES), ...(random.chance(0.5) && { replyTo }) }];
   }
 
-  /** Even shares, so that ideas often tie; sometimes nothing, or 0 bps. */
+  /** Returns even shares, so that ideas often tie; sometimes none, or 0 bps. */
   #allocationOf({ did }: Signer, { ideas }: ChamberState) {
     const known = this.#allocations.get(did);
     if (known !== undefined) return known;
@@ -182,7 +183,7 @@ function failed(ideaId: string): ServiceFact {
   return { type: 'idea.deploy_failed', payload: { ideaId, txHash: null, reason: 'the ticker is “taken”' } };
 }
 
-/** Each token has a unique address and transaction. */
+/** Returns the token's event, with a unique address and transaction. */
 function deployed(
   ideaId: string,
   { chamberId, now }: { readonly chamberId: number; readonly now: number },

@@ -1,4 +1,4 @@
-// An agent that signs with node:crypto, written from RFC 9421 alone. It shares no code with src, so that agreement is meaningful.
+// An agent that signs with node:crypto, written from RFC 9421 alone. The class shares no code with src, so that agreement is meaningful.
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, randomBytes, sign } from 'node:crypto';
 
 export interface SignedParts {
@@ -26,7 +26,7 @@ export class Signer {
     this.did = `did:key:z${base58(Buffer.concat([MULTICODEC, publicKey]))}`;
   }
 
-  /** The three headers of the specification (Authentication, 2). */
+  /** Returns the three headers of the specification (Authentication, 2). */
   sign({ method, url, body = '', created, expires, nonce }: SignedParts): SignatureHeaders {
     const digest = digestOf(body);
     const times = `created=${created}${expires === undefined ? '' : `;expires=${expires}`}`;
@@ -40,7 +40,7 @@ export class Signer {
     };
   }
 
-  /** The signature over any text, in base64, for requests outside the profile. */
+  /** Returns the signature over any text, in base64, for requests outside the profile. */
   signText(text: string): string {
     return sign(null, Buffer.from(text), this.#key).toString('base64');
   }
@@ -50,7 +50,7 @@ export function digestOf(body: string | Uint8Array): string {
   return `sha-256=:${createHash('sha256').update(body).digest('base64')}:`;
 }
 
-/** The PKCS #8 bytes before an Ed25519 private key (RFC 8410). */
+/** The PKCS #8 prefix of an Ed25519 private key (RFC 8410). */
 const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex');
 const MULTICODEC = Buffer.from([0xed, 0x01]);
 const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';

@@ -1,4 +1,5 @@
-// A proxy that adds its own signature to forwarded requests, as gateways and agent platforms do (RFC 9421, 4.3). It shares no code with src.
+// A proxy that adds its own signature to forwarded requests, as gateways and agent platforms do (RFC 9421, 4.3). The proxy shares no code
+// with src.
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request } from 'node:http';
@@ -9,11 +10,11 @@ export interface SigningProxy {
   readonly url: string;
   /** The signature headers of the forwarded requests. */
   readonly forwarded: { readonly method: string; readonly path: string; readonly signatureInput: string }[];
-  /** Names the service behind it. */
+  /** Sets the service behind the proxy. */
   forwardTo(url: string): void;
 }
 
-/** With `hasOwnLine` the proxy's signature is in separate header lines; otherwise it follows the client's in the same line. */
+/** Opens a proxy; its signature is in separate header lines with `hasOwnLine`, and otherwise follows the client's in the same line. */
 export async function openSigningProxy({ hasOwnLine = false } = {}): Promise<SigningProxy> {
   const { privateKey } = generateKeyPairSync('ed25519');
   const forwarded: { method: string; path: string; signatureInput: string }[] = [];

@@ -1,8 +1,8 @@
-// Reports slow files, and fails the run for files of the fast set that belong in the slow set.
+// Reports slow test files, and fails the run if a file of the fast set belongs in the slow set.
 import type { Reporter, TestModule } from 'vitest/node';
 
 const REPORTED_SECONDS = { fast: 5, rest: 30 };
-/** In CPU time, because elapsed time depends on the machine's load. */
+/** A limit of CPU time, because elapsed time depends on the machine's load. */
 const CPU_SECONDS_MAX = 20;
 
 export class SlowFiles implements Reporter {
@@ -22,8 +22,8 @@ export class SlowFiles implements Reporter {
     }
     for (const { path, cpuSeconds } of rows.filter((row) => row.set === 'fast' && row.cpuSeconds > CPU_SECONDS_MAX)) {
       console.error(
-        `${path} took ${cpuSeconds.toFixed(1)} s of CPU time, and a file of the fast set may take ${CPU_SECONDS_MAX} s: ` +
-          'move what repeats, waits or measures into a *.rest.test.ts.',
+        `${path} took ${cpuSeconds.toFixed(1)} s of CPU time; a file of the fast set may take ${CPU_SECONDS_MAX} s: ` +
+          'move tests that repeat, wait or measure to a *.rest.test.ts file.',
       );
       process.exitCode = 1;
     }

@@ -1,4 +1,4 @@
-// A file system that can be filled.
+// Mounts and fills small file systems.
 import { execFileSync } from 'node:child_process';
 import { appendFileSync } from 'node:fs';
 
@@ -8,7 +8,7 @@ export function mountSmallDisk(folder: string, size: string): boolean {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', folder], { stdio: 'ignore' });
     return true;
   } catch {
-    console.log('skipped: no right to mount a small file system, which only root has');
+    console.log('skipped: only root may mount a small file system');
     return false;
   }
 }
@@ -17,11 +17,11 @@ export function unmount(folder: string): void {
   execFileSync('umount', [folder]);
 }
 
-/** Fills the file system. */
+/** Writes until the file system is full. */
 export function fill(path: string): void {
   try {
     for (;;) appendFileSync(path, Buffer.alloc(4_096));
   } catch {
-    // No space left.
+    // The file system is full.
   }
 }

@@ -1,4 +1,4 @@
-// Runs a start and doctor with the same environment. Both must report the same.
+// Runs start and doctor with the same environment; both must report the same error.
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { expect } from 'vitest';
@@ -18,7 +18,7 @@ interface Ended {
   readonly warnings: readonly string[];
 }
 
-/** Resolves to the exit code of main.ts. Stops a service that has started. */
+/** Runs main.ts, and resolves to its exit code; a service that has started is stopped. */
 export async function start(env: Environment): Promise<Ended> {
   const warnings: string[] = [];
   const logger = pino({ level: 'warn' }, { write: (line: string) => void warnings.push(JSON.parse(line).msg) });
@@ -33,7 +33,7 @@ export async function start(env: Environment): Promise<Ended> {
   }
 }
 
-/** Both must report `sentence`. Returns the path of the database, unless the environment names another one. */
+/** Expects both to report `sentence`. Returns the path of the database, unless the environment names one. */
 export async function expectSame(made: Environment, exitCode: number, sentence: string | RegExp): Promise<string> {
   const path = join(temporaryFolder(), 'chambers.db');
   const env = { ...ENOUGH, ...(made['DATABASE_URL'] === undefined && { DATABASE_PATH: path }), ...made };

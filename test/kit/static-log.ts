@@ -1,4 +1,4 @@
-// Serves a log of any lines as a service would: the tree is signed and consistent, whatever its lines and its index say.
+// Serves a log of any lines like a service: the tree is signed and consistent, whatever its lines and its index say.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -24,7 +24,7 @@ export interface LoggedLine {
   readonly line: string;
 }
 
-/** The next line of a stream, with the members that a mirror checks. */
+/** Returns the next line of a stream, with the members that a mirror checks. */
 export function lineAfter(before: readonly LoggedLine[], stream: Stream, more: object = {}): LoggedLine {
   const last = before.findLast((each) => each.stream === stream);
   const eventId = (last?.eventId ?? 0) + 1;
@@ -36,15 +36,15 @@ export function lineAfter(before: readonly LoggedLine[], stream: Stream, more: o
 export interface StaticLog {
   /** The entries of the tree, in order. */
   readonly entries: readonly LoggedLine[];
-  /** False events of the index, by the index of the leaf. */
+  /** False rows of the index, by leaf index. */
   readonly index?: Readonly<Record<number, Pick<LoggedLine, 'stream' | 'eventId'>>>;
-  /** The served lines; those of the entries by default. */
+  /** The served lines; by default, those of the entries. */
   readonly served?: readonly LoggedLine[];
-  /** Streams that are served without lines. */
+  /** The streams that are served without lines. */
   readonly quiet?: readonly Stream[];
-  /** The size of the checkpoint at each request; undefined for no checkpoint. The last size stays. */
+  /** The size of the checkpoint at each request; undefined for no checkpoint. The last size is repeated. */
   readonly sizes?: readonly (number | undefined)[];
-  /** A false size in the checkpoint. */
+  /** A false size for the checkpoint. */
   readonly size?: number;
   readonly prefix?: string;
   /** Returns a false response to a path; a number is a status. */
@@ -80,7 +80,7 @@ export async function serveLog(initial: StaticLog) {
     if (lines.length === 0 && !log.quiet?.some((each) => `${each}` === stream))
       return void response.writeHead(404).end();
     const wanted = lines.filter(({ eventId }) => eventId > after && eventId <= after + limit);
-    // One after another, because the reader may stop early.
+    // Chunks are sent one by one, because the reader may stop early.
     const send = (i: number): void => {
       if (wanted[i] === undefined) response.end();
       else response.write(`${wanted[i].line}\n`, () => send(i + 1));
@@ -115,7 +115,7 @@ function treeOf(entries: readonly LoggedLine[]): GrowingTree {
   return tree;
 }
 
-/** Returns a signed checkpoint over these entries, possibly with a false size or of another log. */
+/** Returns a signed checkpoint over these entries, possibly with a false size or for another log. */
 export function noteOver(entries: readonly LoggedLine[], size = entries.length, origin = ORIGIN): string {
   const text = formatCheckpoint({ origin, size, root: treeOf(entries).root() });
   const key = toNoteKey(origin, NOTE_KEY_TYPES.ed25519, publicKeyOf(SEED));

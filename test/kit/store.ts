@@ -1,4 +1,4 @@
-// The store of a test's service. With TEST_STORE=postgres the first store of a test that names no file is in PostgreSQL.
+// The store of a test's service. With TEST_STORE=postgres, the first store of a test that names no file is in PostgreSQL.
 import { beforeEach } from 'vitest';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import type { Store } from '../../src/log/store.ts';
@@ -6,12 +6,12 @@ import type { Store } from '../../src/log/store.ts';
 const { TEST_STORE } = process.env;
 export const IS_ON_POSTGRES = TEST_STORE === 'postgres';
 
-/** Runs a suite on SQLite only; takes the reason. */
+/** Skips a suite on PostgreSQL, for the given reason. */
 export function onSqliteOnly(reason: string): void {
   beforeEach(({ skip }) => skip(IS_ON_POSTGRES, reason));
 }
 
-/** Opened before the test, because a service is created synchronously. */
+/** A store opened before each test, because a service is created synchronously. */
 let spare: Store | undefined;
 
 if (IS_ON_POSTGRES) {
@@ -28,7 +28,7 @@ export function openTestStore(path: string | undefined): Store {
   return store;
 }
 
-/** The settings for the store of a service. */
+/** Returns the settings for a service's store. */
 export async function storeSettings(): Promise<Readonly<Record<string, string>>> {
   if (!IS_ON_POSTGRES) return { DATABASE_PATH: ':memory:' };
   const { temporaryPostgres } = await import('./postgres.ts');

@@ -4,7 +4,7 @@ import { isInstalled } from './programs.ts';
 
 export const hasStrace = isInstalled('strace');
 
-/** Runs a program in which every link fails with this error, as on file systems without links. Returns its output. */
+/** Runs a program in which every link() fails with this error, as on file systems without links. Returns its output. */
 export function runWithoutLinks(
   error: string,
   program: readonly string[],

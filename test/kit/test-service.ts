@@ -1,4 +1,4 @@
-// The service in process, without a port: the shipped composition on a real log, with a clock that the test moves.
+// Runs the service in process, without a port: the shipped composition on a real log, with a clock that the test moves.
 import { pino } from 'pino';
 import { expect } from 'vitest';
 import { readConfig } from '../../src/config.ts';
@@ -21,36 +21,39 @@ import type { Settings } from './open-service.ts';
 import { Signer } from './signer.ts';
 import { openTestStore } from './store.ts';
 import { atEnd } from './temporary.ts';
+import { registrationOf } from './wire.ts';
+
+export { registrationOf };
 
 export const PUBLIC_URL = 'https://forum.test';
 
 export interface TestServiceOptions {
   readonly path?: string;
-  /** The store that replaces an SQLite log in `path`; the service closes it. */
+  /** The store that replaces a SQLite log in `path`; the service closes it. */
   readonly store?: Store;
   readonly clock?: TestClock;
-  /** The keys; new ones by default. */
+  /** The service's keys; new ones by default. */
   readonly keys?: (logId: string) => ServiceKeys;
   readonly settings?: Settings;
   /** The chain's status in /health; none by default. */
   readonly chain?: ChainLink;
   readonly verify?: SignatureVerifierPool['verify'];
-  /** Wraps the log, to make it fail. */
+  /** Wraps the log, for example to make it fail. */
   readonly wrapLog?: (log: EventLog) => EventLog;
   readonly callbackNetwork?: NonNullable<Parameters<typeof composeService>[1]['callbackNetwork']>;
 }
 
 export interface Call {
-  /** Signs the request; without it the request is unsigned. */
+  /** Signs the request; a request without a signer is unsigned. */
   readonly by?: Signer | undefined;
-  /** The body is sent as JSON; a string is sent as it is. */
+  /** Sent as JSON, except that a string is sent unchanged. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Unix seconds; the clock's by default. */
+  /** Unix seconds; the clock's time by default. */
   readonly created?: number;
 }
 
-/** A request that can be sent any number of times with the same bytes. */
+/** A request that can be sent repeatedly with the same bytes. */
 export interface Prepared {
   readonly method: string;
   readonly path: string;
@@ -75,7 +78,7 @@ export class TestService {
   readonly composed: Composition;
   readonly forum: Forum;
   readonly app: ForumApp;
-  /** Internal errors. */
+  /** The internal errors that the service reported. */
   readonly defects: unknown[] = [];
   readonly #baseUrl: string;
   #closing: Promise<void> | undefined;
@@ -150,14 +153,14 @@ export class TestService {
     return body;
   }
 
-  /** A registered agent. */
+  /** Registers and returns an agent. */
   async agent(registration: Readonly<Record<string, unknown>> = {}): Promise<Signer> {
     const signer = new Signer();
     await this.must('POST', '/register', { body: { ...registrationOf(signer), ...registration } });
     return signer;
   }
 
-  /** Publishes a checkpoint; a node may first have to take the lease. */
+  /** Publishes a checkpoint; a node may first have to acquire the lease. */
   async publish(): Promise<void> {
     const last = await this.log.lastPlace();
     for (let size = -1; size < last; size = (await this.store.tree.checkpoint())?.size ?? 0) {
@@ -187,24 +190,20 @@ export class TestService {
   }
 }
 
-/** The response to a rejected request, for toMatchObject; `detail` may be a part. */
+/** Returns the expected response to a rejected request, for toMatchObject; `detail` may be a part of the text. */
 export function refusal(status: number, error: ErrorCode, detail: string | RegExp = '') {
   const isPart = typeof detail === 'string' ? expect.stringContaining(detail) : expect.stringMatching(detail);
   return { status, body: { error, detail: isPart } };
 }
 
-/** A service with a registered agent. */
+/** Opens a service with a registered agent. */
 export async function withAgent(options?: TestServiceOptions) {
   const service = new TestService(options);
   return { service, by: await service.agent() };
 }
 
-/** A service with two registered agents. */
+/** Opens a service with two registered agents. */
 export async function withTwoAgents(options?: TestServiceOptions) {
   const { service, by: ann } = await withAgent(options);
   return { service, ann, bob: await service.agent() };
-}
-
-export function registrationOf({ pubkeyHex }: Signer) {
-  return { pubkeyHex, walletAddress: `0x${'ab'.repeat(20)}`, operatorEmail: 'op@example.org', personality: {} };
 }

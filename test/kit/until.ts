@@ -1,9 +1,9 @@
-// Waits with a deadline: a loop without one fails only at the time limit of its test, which does not name the condition.
+// Waits with a deadline. A loop without a deadline fails only at its test's time limit, without naming the condition.
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const TIMEOUT_MILLIS = 25_000;
 const POLL_MILLIS = 10;
-/** Because checks take CPU time, the interval grows with the wait, which lasts at most 5 % longer. */
+/** Checks take CPU time, so the interval grows with the wait, which it prolongs by at most 5 %. */
 const LONG_POLL_MILLIS = { max: 250, share: 0.05 };
 
 /** Repeats the check until it does not throw, and resolves to its value. After the timeout, rejects with the check's last error. */
@@ -23,6 +23,6 @@ export async function eventually<T>(check: () => T | Promise<T>, millis = TIMEOU
 /** Polls until the condition is true. */
 export function until(condition: () => boolean | Promise<boolean>, millis = TIMEOUT_MILLIS): Promise<void> {
   return eventually(async () => {
-    if (!(await condition())) throw new Error(`did not hold within ${millis} ms: ${condition}`);
+    if (!(await condition())) throw new Error(`condition not met within ${millis} ms: ${condition}`);
   }, millis);
 }

@@ -1,4 +1,4 @@
-// Compares a service's responses with its lines alone: a fresh fold, a root by merkletreejs, and the chain of hashes.
+// Compares a service's responses with its lines: by a fresh fold, a root by merkletreejs, and the hash chain.
 import { expect } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { outcomeOf } from '../../projections/outcome.ts';
@@ -13,7 +13,7 @@ export interface VerifiedChamber {
   readonly lines: readonly string[];
 }
 
-/** Resolves to the chamber, folded from its lines, after comparing every response about it. */
+/** Compares every response about the chamber, and resolves to the chamber as folded from its lines. */
 export async function verifyChamber(service: TestService, chamberId: number): Promise<VerifiedChamber> {
   const lines = await service.lines(chamberId);
   const events = lines.map((line) => JSON.parse(line) as ChamberEvent);
@@ -48,7 +48,7 @@ function expectSound(lines: readonly string[], events: readonly ChamberEvent[]):
     ]);
     expect(event.ts >= (events[index - 1]?.ts ?? '')).toBe(true);
   }
-  // No move comes after a service event.
+  // No move follows a service event.
   const firstOfService = events.findIndex((event) => !isMove(event));
   if (firstOfService !== -1) expect(events.slice(firstOfService).some(isMove)).toBe(false);
 }
@@ -66,7 +66,7 @@ export async function verifyLists(service: TestService, chambers: readonly Chamb
       items.filter((item) => item.phase === phase),
     );
   }
-  // The list of a chamber alone names the events of the versions.
+  // Only the list of a single chamber names the events of the versions.
   const ideas = chambers.flatMap(ideaViews).map(({ versions: _, ...idea }): IdeaView => idea);
   for (const idea of ideas) {
     expect(await service.must('GET', `/ideas/${idea.ticker}?chamberId=${idea.chamberId}`)).toEqual(idea);

@@ -1,9 +1,9 @@
-// Wallets of users: viem signs the text of the specification, which is repeated here independently.
+// Wallets of users: viem signs the text of the specification, which is repeated here independently of src.
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
 import type { Signer } from './signer.ts';
 import { PUBLIC_URL, registrationOf, type TestService } from './test-service.ts';
 
-/** Deterministic accounts 0, 1, 2 … */
+/** Returns the deterministic account with this index. */
 export function walletOf(index: number): PrivateKeyAccount {
   return privateKeyToAccount(`0x${(index + 1).toString(16).padStart(64, '0')}`);
 }
@@ -38,14 +38,14 @@ export async function retirementBy(
   return { walletAddress: wallet.address, walletSignature: await wallet.signMessage({ message }), issuedAt };
 }
 
-/** The body of a registration with the proof of this wallet. */
+/** Returns the body of a registration with this wallet's proof. */
 export async function provenRegistration(service: TestService, by: Signer, wallet: PrivateKeyAccount) {
   const { operatorEmail: _, ...content } = registrationOf(by);
   const proof = await proofBy(wallet, by.did, { issuedAt: new Date(service.clock.read()).toISOString() });
   return { ...content, walletAddress: wallet.address as string, ...proof };
 }
 
-/** An agent whose wallet is proven. */
+/** Registers an agent with a proven wallet. */
 export async function agentWith(service: TestService, wallet: PrivateKeyAccount): Promise<Signer> {
   const by = await service.agent();
   await service.must('POST', '/register', { by, body: await provenRegistration(service, by, wallet) });

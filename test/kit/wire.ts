@@ -1,4 +1,4 @@
-// Requests over a real socket, signed once and sent any number of times with the same bytes.
+// Requests over a real socket, signed once and sent repeatedly with the same bytes.
 import type { Signer } from './signer.ts';
 
 export interface Wire {
@@ -9,13 +9,13 @@ export interface Wire {
 }
 
 export interface WireOptions {
-  /** Signs the request; without it the request is unsigned. */
+  /** Signs the request; a request without a signer is unsigned. */
   readonly by?: Signer | undefined;
-  /** The body is sent as JSON; a string is sent as it is. */
+  /** Sent as JSON, except that a string is sent unchanged. */
   readonly body?: unknown;
   /** The base URL that the signature covers. */
   readonly publicUrl: string;
-  /** Milliseconds; the wall clock's by default. */
+  /** Milliseconds; the wall clock's time by default. */
   readonly now?: number;
 }
 

@@ -1,4 +1,4 @@
-// A witness for tests (c2sp.org/tlog-witness): it cosigns a checkpoint only if that extends the last one of the same log that it cosigned.
+// A witness (c2sp.org/tlog-witness): it cosigns a checkpoint only if that extends the last checkpoint of the same log that it cosigned.
 import { text } from 'node:stream/consumers';
 import { verifyConsistency } from '../../src/crypto/merkle-proof.ts';
 import { publicKeyOf, signWith } from '../../src/keys/private-key.ts';
@@ -31,7 +31,7 @@ export class Witness {
   isAway = false;
   readonly #sign: (message: Uint8Array) => Uint8Array;
   readonly #logs: NoteKey[] = [];
-  /** The last cosigned tree of each log, by its origin. */
+  /** The last cosigned tree of each log, by origin. */
   readonly #trees = new Map<string, { readonly size: number; readonly root: Uint8Array }>();
 
   constructor(name = 'witness.test/w1', seed = new Uint8Array(32).fill(9)) {
@@ -39,7 +39,7 @@ export class Witness {
     this.#sign = signWith(seed);
   }
 
-  /** Cosigns checkpoints that are signed by this verifier key. */
+  /** Accepts checkpoints signed by this verifier key. */
   watch(logKey: string): void {
     const key = parseVerifierKey(logKey);
     if (key === undefined) throw new Error(`${logKey} is not a verifier key`);
@@ -81,7 +81,7 @@ export class Witness {
     return { status: 200, body: formatSignatureLine(this.cosign(note.text)) };
   }
 
-  /** Serves add-checkpoint until the test ends. Returns its line in a policy. */
+  /** Serves add-checkpoint until the test ends, and returns the witness's line in a policy. */
   async serve(): Promise<string> {
     const url = await serve(async (request, response) => {
       if (this.isAway) return void response.writeHead(503).end();

@@ -1,7 +1,7 @@
-// Every variant of a JSON value in which one member is missing or has another type.
+// Generates every variant of a JSON value in which one member is missing or has another type.
 
 export interface WrongShape {
-  /** The path of the member, as in error texts; empty for the whole value. */
+  /** The path of the member as in error texts; empty for the whole value. */
   readonly path: string;
   readonly value: unknown;
 }

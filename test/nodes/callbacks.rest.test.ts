@@ -1,5 +1,5 @@
-// Three nodes, which are killed and frozen, and receivers that fail at random: each duty is delivered before its end if its receiver was
-// healthy for the last 30 s. CALLED_AGENTS=1000 has more agents.
+// Three nodes are killed and frozen, and receivers fail at random. Each duty must be delivered before it ends if its receiver was healthy
+// for the last 30 s. CALLED_AGENTS=1000 plays more agents.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { deadlinesFrom } from '../kit/chambers.ts';
@@ -15,19 +15,19 @@ import { type Cluster, PUBLIC_URL, type ServiceNode, startCluster } from './clus
 const { CALLED_AGENTS = '60', CALLED_SEED = '1' } = process.env;
 const AGENTS = Number(CALLED_AGENTS);
 const MEMBERS = 5;
-/** The time of the whole chamber after LOBBY: two turns of each member, then commitments. */
+/** After LOBBY, each member has two turns; then come the commitments. */
 const TURN_MS = 10_000;
 const DEBATE_MS = MEMBERS * TURN_MS;
 const COMMIT_MS = 60_000;
 const HEALTHY_MS = 30_000;
-/** A receiver sees a delivery later than the service sent it. */
+/** A receiver sees a delivery this much later than the service sends it. */
 const LATE_MS = 8_000;
 
 interface Agent {
   readonly by: Signer;
   readonly receiver: Receiver;
   readonly got: { readonly at: number; readonly isAccepted: boolean; readonly delivery: Delivery }[];
-  /** Until when it fails; 0 while it is healthy. */
+  /** The time until which the receiver fails; 0 while it is healthy. */
   failsUntil: number;
 }
 
@@ -68,7 +68,7 @@ class World {
   }
 }
 
-it('delivers every duty of a receiver that was healthy at its end, under one id, and none that was over', {
+it('the nodes deliver every duty of a receiver that was healthy at its end, under one id, and no duty after its end', {
   timeout: 600_000,
 }, async () => {
   const databaseUrl = await temporaryPostgres();
@@ -93,7 +93,7 @@ it('delivers every duty of a receiver that was healthy at its end, under one id,
     }
     expect(Date.now()).toBeLessThan(lobbyEnd);
 
-    // Faults until 45 s before the end of the commitments; receivers recover at the latest then.
+    // Faults occur until 45 s before the end of the commitments, by which time receivers recover.
     const calmAt = lobbyEnd + DEBATE_MS + COMMIT_MS - HEALTHY_MS - 15_000;
     const failing = (async () => {
       while (Date.now() < calmAt) {
@@ -123,7 +123,7 @@ it('delivers every duty of a receiver that was healthy at its end, under one id,
     for (const { by, got } of world.agents) {
       const idOf = ({ delivery }: (typeof got)[number]) => String(delivery.headers['webhook-id']);
       const commits = got.filter(({ delivery }) => delivery.body.due.must === 'commit');
-      // Every receiver is healthy for the last 30 s of the commitments, which nobody made.
+      // Every receiver is healthy for the last 30 s of the commitments, which no member has made.
       expect([by.did, commits.filter(({ isAccepted }) => isAccepted).length > 0]).toEqual([by.did, true]);
       expect(new Set(commits.map(idOf)).size).toBe(1);
       for (const { at, delivery } of got) {
@@ -132,7 +132,7 @@ it('delivers every duty of a receiver that was healthy at its end, under one id,
         const end = Math.min(...[due.turnEndsAt, due.phaseEndsAt].filter(Boolean).map((text) => Date.parse(text)));
         expect(at).toBeLessThan(end + LATE_MS);
       }
-      // One id for each turn: its end identifies it.
+      // Each turn has one id, which its end identifies.
       const turns = got.filter(({ delivery }) => delivery.body.due.must === 'pass');
       const ids = new Set(turns.map(idOf));
       expect(new Set(turns.map(({ delivery }) => delivery.body.due.turnEndsAt)).size).toBe(ids.size);

@@ -1,5 +1,5 @@
-// A short form of `npm run test:nodes`. One scenario after another: on a busy machine twelve simultaneous starts may not reach their database in
-// time.
+// A short form of `npm run test:nodes`. Scenarios run one at a time: on a busy machine, twelve simultaneous starts may not reach their
+// database in time.
 import { describe, expect, it } from 'vitest';
 import { temporaryPostgres } from '../kit/postgres.ts';
 import { MAIN } from '../kit/programs.ts';
@@ -8,7 +8,7 @@ import { findPrograms } from './standby.ts';
 
 describe('three nodes lose or double no accepted move, and show no stale read', () => {
   const scenarios = ['kill-node', 'cut-commit', ...(findPrograms() === undefined ? [] : ['failover'])];
-  it.each(scenarios)('%s', async (scenario) => {
+  it.each(scenarios)('three nodes lose or duplicate no accepted move and show no stale read: %s', async (scenario) => {
     const databaseUrl = await temporaryPostgres();
     const outcome = await runChaos({ scenario, databaseUrl, millis: 3_000, clients: 12, seed: 1, program: MAIN });
     expect(outcome?.problems).toEqual([]);

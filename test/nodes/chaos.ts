@@ -1,4 +1,4 @@
-// Three service nodes and a load during a scenario; then the log is checked.
+// Runs three service nodes and a load during a scenario, and then checks the log.
 import { latenciesOf } from '../bench/figures.ts';
 import { checkLog } from './check.ts';
 import { type CheckpointWatch, watchCheckpoints } from './checkpoint-watch.ts';
@@ -13,7 +13,7 @@ export interface ChaosOptions {
   readonly millis: number;
   readonly clients: number;
   readonly seed: number;
-  /** The program of the service. */
+  /** The path of the service's program. */
   readonly program: string;
   /** An empty database, for scenarios that do not touch its server. */
   readonly databaseUrl?: string;
@@ -27,7 +27,7 @@ export interface Outcome {
   readonly figures: readonly string[];
 }
 
-/** Undefined if the scenario needs programs that are not installed. */
+/** Returns undefined if the scenario needs programs that are not installed. */
 export async function runChaos(options: ChaosOptions): Promise<Outcome | undefined> {
   const { scenario, millis, clients, seed, program, databaseUrl } = options;
   const stage = await (SCENARIOS[scenario] as Scenario)(databaseUrl);
@@ -43,7 +43,7 @@ export async function runChaos(options: ChaosOptions): Promise<Outcome | undefin
       const failures = scenario === CALM ? seen.unavailable + seen.broken : 0;
       const problems = [
         ...cluster.problems,
-        ...(failures === 0 ? [] : [`${failures} requests failed without a disturbance`]),
+        ...(failures === 0 ? [] : [`${failures} requests failed although no fault was injected`]),
         ...(await checkLog(urls, seen)),
         ...(await watch.forks()),
       ];
@@ -72,7 +72,7 @@ function figuresOf({ millis, ...counts }: Seen, watch: CheckpointWatch, ranMilli
   return [
     `${millis.length} moves answered (${Math.round(millis.length / seconds)}/s), ${counts.receipts.length} receipts, ${counts.reads} reads`,
     `ms until answered: p50 ${Math.round(p50)}, p99 ${Math.round(p99)}, slowest ${Math.round(max)}`,
-    `503: ${counts.unavailable}, broken or silent connections: ${counts.broken}, longest time without an answer: ${Math.round(counts.longestGapMillis)} ms`,
+    `503: ${counts.unavailable}, broken or silent connections: ${counts.broken}, longest time without a response: ${Math.round(counts.longestGapMillis)} ms`,
     `lines that one consumer of all chambers received: ${counts.lines.length}`,
     `checkpoints that the nodes served: ${watch.count()}, the largest of ${watch.largest()} lines`,
   ];

@@ -1,5 +1,5 @@
-// Checks the log after the load, in every scenario: it fits the histories and receipts, every node has the same lines, and the auditor finds
-// nothing.
+// Checks the log after the load of a scenario: it matches the histories and receipts, every node has the same lines, and the auditor
+// reports nothing.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -17,7 +17,7 @@ import type { Seen } from './load.ts';
 
 const PROBLEMS_MAX = 20;
 const EVENTS_LIMIT = 10_000;
-/** A lease has to end first if the publisher was killed. */
+/** A killed publisher's lease has to end first. */
 const PUBLISHED_MS_MAX = 20_000;
 
 interface Line {
@@ -47,7 +47,7 @@ export async function checkLog(
   const all = [...lines.values()].flat();
   const agents = new Set(all.map((line) => (JSON.parse(line) as Line).did));
   for (const did of agents) await load(did, `/agents/${did}/events`);
-  // The history lacks the requests before the load.
+  // The history lacks the requests from before the load.
   problems.push(...new Checker().check({ requests, lines, limits: NO_LIMITS, isComplete: false }));
   problems.push(...wrongOrder(received, all));
   problems.push(...unkeptPromises(receipts, lines));
@@ -57,11 +57,11 @@ export async function checkLog(
   }
   problems.push(...(await mirrored(urls, all.length + [...agents].length)));
   const exit = await audit(first);
-  if (exit.code !== 0) problems.push(`the audit ended with ${exit.code}: ${exit.output}`);
+  if (exit.code !== 0) problems.push(`the audit exited with ${exit.code}: ${exit.output}`);
   return [...seen, ...problems].slice(0, PROBLEMS_MAX);
 }
 
-/** All nodes publish one complete log. */
+/** Returns the problems of the logs that the nodes publish, which must be complete and equal. */
 async function mirrored(urls: readonly string[], linesMin: number): Promise<readonly string[]> {
   const folder = mkdtempSync(join(tmpdir(), 'mirror-'));
   try {
@@ -70,7 +70,7 @@ async function mirrored(urls: readonly string[], linesMin: number): Promise<read
       for (const deadline = performance.now() + PUBLISHED_MS_MAX; performance.now() < deadline; await sleep(200)) {
         const mirror = await Mirror.open({ url, folder });
         const step = await mirror.step().finally(() => mirror.close());
-        if (step.size < size) return [`the checkpoint at ${url} covers ${step.size} lines, and covered ${size} before`];
+        if (step.size < size) return [`the checkpoint at ${url} covers ${step.size} lines, after one of ${size}`];
         size = step.size;
         if (size >= linesMin) break;
       }
@@ -95,14 +95,14 @@ async function linesOf(url: string, path: string): Promise<readonly string[]> {
   }
 }
 
-/** The consumer of all chambers has every line once, and each chamber's in order. */
+/** Checks that the consumer of all chambers has every line once, and each chamber's in order. */
 function wrongOrder(received: readonly string[], all: readonly string[]): readonly string[] {
   const chamberOf = (line: string) => Number((JSON.parse(line) as Line).chamberId);
   const keyed = received.map((line) => [chamberOf(line), line] as const);
   // The sort is stable.
   const sorted = keyed.sort(([one], [other]) => one - other).map(([, line]) => line);
   if (sorted.length !== all.length) return [`the consumer received ${sorted.length} lines of ${all.length}`];
-  return sorted.every((line, index) => line === all[index]) ? [] : ['the consumer received lines in another order'];
+  return sorted.every((line, index) => line === all[index]) ? [] : ['the consumer received lines in a different order'];
 }
 
 async function audit(url: string): Promise<{ readonly code: number | null; readonly output: string }> {

@@ -1,5 +1,5 @@
-// Polls the checkpoint of every node during a scenario: across all nodes sizes never fall, and at the end each checkpoint has the root of the first
-// lines of one log.
+// Polls the checkpoint of every node during a scenario: across all nodes, sizes never shrink, and at the end each checkpoint has the root of
+// the first lines of one log.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PublishedLog } from '../../src/mirror/published-log.ts';
 import { parseVerifierKey } from '../../src/tlog/note.ts';
@@ -9,16 +9,16 @@ import { type ReadTiles, rootOfTiles } from '../../src/tlog/tiled-tree.ts';
 
 const PAUSE_MS = 50;
 
-/** The URL of a node; undefined while it is not polled. */
+/** Returns the URL of a node, or undefined while the node is not polled. */
 export type Asked = () => string | undefined;
 
 export interface CheckpointWatch {
   /** The number of checkpoints of different sizes. */
   readonly count: () => number;
-  /** The size of the largest one. */
+  /** The size of the largest checkpoint. */
   readonly largest: () => number;
   readonly stop: () => Promise<void>;
-  /** The checkpoints that are not of one growing log. */
+  /** Returns the problems of checkpoints that do not belong to one growing log. */
   readonly forks: () => Promise<readonly string[]>;
 }
 
@@ -40,7 +40,7 @@ export async function watchCheckpoints(nodes: readonly Asked[]): Promise<Checkpo
     largest = Math.max(largest, size);
     roots.set(size, root);
   };
-  // A loop for each node: a request to a node that freezes waits until it wakes.
+  // Each node has its own loop, because a request to a frozen node waits until the node wakes.
   const loops = nodes.map(async (node) => {
     for (; !isOver; await sleep(PAUSE_MS)) {
       const asked = node();
@@ -74,7 +74,7 @@ export async function watchCheckpoints(nodes: readonly Asked[]): Promise<Checkpo
         );
       for (const [size, root] of roots) {
         if (Buffer.compare(await rootOfTiles(size, readTiles), root) === 0) continue;
-        problems.push(`the checkpoint of ${size} lines is not of the log with ${largest} lines`);
+        problems.push(`the checkpoint of ${size} lines does not match the log with ${largest} lines`);
       }
       return problems;
     },

@@ -1,4 +1,4 @@
-// Service nodes on one database, each in its own process, which a scenario can kill, freeze and start again on its port.
+// Service nodes on one database, each in its own process, which a scenario can kill, freeze, and restart on the same port.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { findLine } from '../../src/process/child-output.ts';
@@ -10,14 +10,14 @@ export const PUBLIC_URL = 'http://service.test';
 export interface ServiceNode {
   readonly url: string;
   readonly signal: (signal: 'SIGSTOP' | 'SIGCONT') => void;
-  /** Kills it by SIGKILL; resolves when it has exited. */
+  /** Sends SIGKILL, and resolves when the process has exited. */
   readonly kill: () => Promise<void>;
   readonly start: () => Promise<void>;
 }
 
 export interface Cluster {
   readonly nodes: readonly ServiceNode[];
-  /** Unexpected ends and error messages. */
+  /** Unexpected exits and error messages. */
   readonly problems: readonly string[];
   readonly stop: () => Promise<void>;
 }
@@ -25,7 +25,7 @@ export interface Cluster {
 export interface ClusterOptions {
   readonly databaseUrl: string;
   readonly nodes: number;
-  /** The program of the service. */
+  /** The path of the service's program. */
   readonly program: string;
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -75,7 +75,7 @@ export async function startCluster({
 interface Started {
   readonly child: ChildProcess;
   readonly url: string;
-  /** Its standard error. */
+  /** The node's standard error. */
   readonly errors: () => string;
 }
 
@@ -86,7 +86,7 @@ interface NodeOptions {
   readonly settings: Readonly<Record<string, string>>;
 }
 
-/** Standard input is a pipe from this process: when this process ends in any way, so does the node. */
+/** Standard input is a pipe from this process, so that the node exits when this process ends in any way. */
 const WHILE_PARENT_LIVES = 'data:text/javascript,process.stdin.on("end",()=>process.exit()).resume().unref()';
 
 async function startNode({ program, databaseUrl, port, settings: more }: NodeOptions): Promise<Started> {

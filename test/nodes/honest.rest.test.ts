@@ -1,6 +1,6 @@
-// The auditor never calls an honest log broken: random chambers at two nodes whose clocks are up to a second apart, with signatures that expire
-// within seconds, retries at the other node, changed and retired accounts, and restarts with other clocks; audited by URL and by file.
-// HONEST_NODES_CHAMBERS=1000 plays more chambers, another HONEST_SEED others.
+// The auditor never reports an honest log as broken: random chambers at two nodes whose clocks differ by up to a second, with signatures
+// that expire within seconds, retries at the other node, changed and retired accounts, and restarts with other clocks; audited by URL and
+// by file. HONEST_NODES_CHAMBERS=1000 plays more chambers, another HONEST_SEED different ones.
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,12 +24,12 @@ const CHAMBERS_AT_ONCE = 20;
 const AGENTS = 6;
 const PUBLIC_URL = 'http://forum.test';
 const APART_MS_MAX = 1_000;
-/** An auditor waits a minute for checkpoints, by its own clock. */
+/** An auditor waits up to a minute for checkpoints, by its own clock. */
 const BEHIND_MS = 30_000;
 const STEPS = 24;
 const STEP_MS_MAX = 1_500;
 const LIMIT_MS = 120_000 + CHAMBERS * 3_000;
-/** Every error that a random request can get. */
+/** The statuses that a random request may get. */
 const EXPECTED = [200, 400, 401, 403, 404, 409];
 
 interface Node {
@@ -42,7 +42,7 @@ class World {
   readonly #settings: Readonly<Record<string, string>>;
   readonly #agents: Signer[] = [];
   readonly nodes: Node[] = [];
-  /** Behind the machine's clock at first, and ahead of it after a hundred chambers. */
+  /** Starts behind the machine's clock, and is ahead of it after a hundred chambers. */
   #time = Date.now() - BEHIND_MS;
   readonly outcomes = new Map<number, number>();
 
@@ -78,7 +78,7 @@ class World {
     this.nodes[index] = await this.#open();
   }
 
-  /** Unsigned with an e-mail address, then signed: an auditor sees the wallet. */
+  /** Registers unsigned with an e-mail address, then signed, so that an auditor sees the wallet. */
   async #register(): Promise<void> {
     const by = new Signer(this.#random.bytes(32));
     const { operatorEmail, ...body } = registrationOf(by);
@@ -156,7 +156,7 @@ class World {
     }
   }
 
-  /** Signed with the agent's clock, which is right to a second; sometimes sent again to the other node. */
+  /** Sends a request signed with the agent's clock, which is correct to a second; sometimes repeats it at the other node. */
   async #send({ method = 'POST', path, body, by, isBrief = false }: Sent): Promise<number> {
     const text = JSON.stringify(body);
     const created = Math.floor(this.#time / 1000) - (isBrief ? this.#random.pick([0, 0, 298, 299, 300]) : 0);
@@ -184,11 +184,11 @@ interface Sent {
   readonly path: string;
   readonly body: object;
   readonly by?: Signer;
-  /** Nearly too old, or with an early expiry. */
+  /** Whether the signature is nearly too old or expires early. */
   readonly isBrief?: boolean;
 }
 
-/** The exit code of `chambers audit`, and its output unless that is 0. */
+/** Returns the exit code of `chambers audit`, and its output unless the code is 0. */
 async function audit(target: string, options: Partial<AuditArguments> = {}): Promise<string> {
   const printed: string[] = [];
   vi.spyOn(console, 'log').mockImplementation((text) => void printed.push(text));

@@ -1,6 +1,6 @@
-// Clients without affinity. Each sends a signed move to a random node, the same bytes to another one until it is answered, and then reads at a random
-// node, which must show all moves answered before. Each move asks for a receipt. Several clients share a chamber and its one agent, so that the
-// nodes compete for streams.
+// Clients without affinity. Each sends a signed move to random nodes, with the same bytes, until one responds, and then reads at a random
+// node, which must show all moves answered before. Each move asks for a receipt. Several clients share a chamber and its only agent, so that
+// the nodes compete for streams.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Receipt } from '../../src/crypto/receipt.ts';
 import type { HistoryRequest } from '../forum/simulation/history.ts';
@@ -13,26 +13,26 @@ import { get, prepare, registrationOf, send, type Wire, type WireAnswer } from '
 import { PUBLIC_URL } from './cluster.ts';
 
 const CLIENTS_PER_CHAMBER = 4;
-/** Enough time to create and join on a busy machine. */
+/** Time to create and join chambers on a busy machine. */
 const LOBBY_MS = 6_000;
-/** After this time a client asks another node. */
+/** The time after which a client asks another node. */
 const ANSWER_MS_MAX = 3_000;
 const PAUSE_MS = 50;
-/** A move without a response for this long is a failure. */
+/** The time without a response after which a move counts as failed. */
 const PATIENCE_MS = 45_000;
 
 export interface Seen {
-  /** Every attempt, reads included. */
+  /** Every attempt, including reads. */
   readonly requests: HistoryRequest[];
   readonly millis: number[];
   readonly receipts: Receipt[];
   reads: number;
-  /** 503, and connections that broke or fell silent. */
+  /** Responses of 503, and connections that broke or fell silent. */
   unavailable: number;
   broken: number;
   /** The longest time without an answered move. */
   longestGapMillis: number;
-  /** Lines of all chambers, as one consumer received them. */
+  /** The lines of all chambers, as one consumer received them. */
   readonly lines: string[];
   readonly problems: string[];
 }
@@ -52,7 +52,7 @@ export interface LoadOptions {
   readonly seed: number;
 }
 
-/** Resolves when the chambers are in DEBATE and the clients have begun. */
+/** Resolves when the chambers are in DEBATE and the clients have started. */
 export async function startLoad({ urls, clients, seed }: LoadOptions): Promise<Load> {
   const seen: Seen = {
     ...{ requests: [], millis: [], receipts: [], lines: [], problems: [] },
@@ -89,13 +89,13 @@ export async function startLoad({ urls, clients, seed }: LoadOptions): Promise<L
       if (random.chance(0.05)) {
         const again = await persist(random, wire);
         const [one, other] = [answer, again].map((each) => JSON.stringify(each?.body));
-        if (one !== other) seen.problems.push(`a retry returned ${other}, and the first request ${one}`);
+        if (one !== other) seen.problems.push(`a retry returned ${other}, but the first request returned ${one}`);
       }
       await read(random, place);
     }
   }
 
-  /** The answer of 200, from any node. */
+  /** Returns the 200 response of any node. */
   async function persist(random: Random, wire: Wire): Promise<WireAnswer | undefined> {
     const startedAt = performance.now();
     while (performance.now() - startedAt < PATIENCE_MS) {
@@ -122,7 +122,7 @@ export async function startLoad({ urls, clients, seed }: LoadOptions): Promise<L
       }
       await sleep(PAUSE_MS);
     }
-    seen.problems.push(`${wire.path} was not answered for ${PATIENCE_MS} ms`);
+    seen.problems.push(`${wire.path} had no response for ${PATIENCE_MS} ms`);
     return undefined;
   }
 
@@ -143,7 +143,7 @@ export async function startLoad({ urls, clients, seed }: LoadOptions): Promise<L
     seen.requests.push({ ...request, respondedAt: performance.now(), outcome });
   }
 
-  /** Undefined if the node can't answer now. */
+  /** Returns undefined if the node cannot respond now. */
   async function attempt(url: string, path: string): Promise<WireAnswer | undefined> {
     try {
       const answer = await get(url, path, AbortSignal.timeout(ANSWER_MS_MAX));
@@ -157,7 +157,7 @@ export async function startLoad({ urls, clients, seed }: LoadOptions): Promise<L
     return undefined;
   }
 
-  /** One consumer of all chambers that resumes at another node each time, up to the end of the log. */
+  /** Runs one consumer of all chambers, which resumes at another node each time, up to the end of the log. */
   async function follow(): Promise<void> {
     const random = new Random(seed);
     let cursor = '0';
@@ -201,7 +201,7 @@ async function post(url: string, { path, body, by }: { path: string; body: unkno
   return answer.body;
 }
 
-/** DEBATE begins when LOBBY ends. */
+/** Returns deadlines; DEBATE begins when LOBBY ends. */
 function debate(from: number) {
   return { ...deadlinesFrom(from, [0, 0, 1, 2, 3]), minBackersForGraduation: 1 };
 }

@@ -1,12 +1,12 @@
-// A TCP proxy in front of PostgreSQL that reads its messages, and cuts connections between two messages of an append: after the first message, next
-// time after the second, and so on, until it has cut in each gap of an exchange.
+// A TCP proxy that reads PostgreSQL's messages and cuts connections between two messages of an append: first after one message, next after
+// two, and so on, until each gap of an exchange was cut.
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 export interface MessageProxy {
   /** The URL of the database, through the proxy. */
   readonly url: string;
-  /** The number of appends that were cut, by the number of messages that passed. */
+  /** The number of appends that were cut, by the number of forwarded messages. */
   readonly cuts: readonly number[];
   readonly begin: () => void;
   readonly end: () => void;
@@ -20,7 +20,7 @@ export async function openMessageProxy(databaseUrl: string, everyMillis: number)
   let nextCut = 0;
   let dueAt = Number.POSITIVE_INFINITY;
 
-  /** The number of messages of the new append that pass. */
+  /** The number of messages of the new append to forward. */
   const limit = () => {
     if (performance.now() < dueAt) return Number.POSITIVE_INFINITY;
     dueAt = performance.now() + everyMillis;
@@ -48,7 +48,7 @@ export async function openMessageProxy(databaseUrl: string, everyMillis: number)
       passed++;
       if (to !== near || message[0] !== READY_FOR_QUERY) return;
       if (left === passed) return cut();
-      // The append had fewer messages than the limit: start over.
+      // The append had fewer messages than the limit, so start over.
       if (left !== Number.POSITIVE_INFINITY) nextCut = 0;
       left = undefined;
     };
@@ -86,14 +86,14 @@ export async function openMessageProxy(databaseUrl: string, everyMillis: number)
 const [PARSE, BIND, READY_FOR_QUERY] = ['P', 'B', 'Z'].map((type) => type.charCodeAt(0));
 const HEAD_BYTES = 5;
 
-/** The name of its statement begins with `append`; in a Bind the name of the portal, which is empty, comes before. */
+/** Returns whether the message's statement name begins with `append`; in a Bind, an empty portal name precedes it. */
 function beginsAppend(message: Buffer): boolean {
   const [type] = message;
   if (type === PARSE) return message.toString('latin1', HEAD_BYTES, HEAD_BYTES + 6) === 'append';
   return type === BIND && message.toString('latin1', HEAD_BYTES, HEAD_BYTES + 7) === '\0append';
 }
 
-/** Calls `onMessage` with each complete message: a type of one byte, which a client's first message lacks, a length, the body. */
+/** Calls `onMessage` with each complete message: a type byte, which a client's first message lacks, a length and the body. */
 function split(isFirstUntyped: boolean, onMessage: (message: Buffer) => void): (data: Buffer) => void {
   let typeBytes = isFirstUntyped ? 0 : 1;
   let rest: Buffer = Buffer.alloc(0);

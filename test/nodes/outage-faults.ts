@@ -1,10 +1,10 @@
-// The faults of PostgreSQL, or of the pooler in front of it, in test:outage.
+// The faults of PostgreSQL, or of the pooler in front of it, that test:outage injects.
 import { execFileSync } from 'node:child_process';
 import { chownSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import type { PgBouncer } from '../kit/pgbouncer-process.ts';
+import type { PgBouncer } from '../kit/pgbouncer.ts';
 import type { PostgresServer } from '../kit/postgres-server.ts';
 import { signalTree } from '../kit/process-tree.ts';
 import { fill, mountSmallDisk, unmount } from '../kit/small-file-system.ts';
@@ -13,9 +13,9 @@ export interface Fault {
   readonly name: string;
   readonly begin: () => Promise<unknown> | unknown;
   readonly end: () => Promise<unknown> | unknown;
-  /** The detail of /ready. */
+  /** The expected detail of /ready. */
   readonly detail: RegExp;
-  /** Only nodes behind the pooler are affected. */
+  /** Whether only nodes behind the pooler are affected. */
   readonly isOfPooler?: boolean;
 }
 
@@ -54,14 +54,14 @@ export interface FullDisk {
   readonly close: () => void;
 }
 
-/** Moves the events to a small file system, which it then fills. Without the right to mount one, a trigger raises the server's error. */
+/** Moves the events to a small file system, which the fault fills. If mounting is not permitted, a trigger raises the server's error. */
 export async function openFullDisk(server: PostgresServer): Promise<FullDisk> {
   const detail = /disk of the database is full/;
   const folder = mkdtempSync(join(tmpdir(), 'chambers-tablespace-'));
   if (!mountSmallDisk(folder, '16m')) {
     const [begin, end] = [RAISE, 'DROP TRIGGER full_disk ON events'].map((text) => () => sql(server, text, DATABASE));
     rmSync(folder, { recursive: true });
-    const fault = { name: 'full, as a trigger says', begin, end, detail } as Fault;
+    const fault = { name: 'full, simulated by a trigger', begin, end, detail } as Fault;
     return { fault, close: () => {} };
   }
   const [uid, gid] = ['-u', '-g'].map((flag) => Number(execFileSync('id', [flag, 'postgres']))) as [number, number];
@@ -82,7 +82,7 @@ const RAISE = `CREATE OR REPLACE FUNCTION fill() RETURNS trigger LANGUAGE plpgsq
   $$ BEGIN RAISE EXCEPTION 'no space left on device' USING ERRCODE = '53100'; END $$;
   CREATE TRIGGER full_disk BEFORE INSERT ON events FOR EACH STATEMENT EXECUTE FUNCTION fill()`;
 
-/** As the superuser. */
+/** Executes SQL as the superuser. */
 export async function sql({ url: serverUrl }: PostgresServer, text: string, database = '/postgres'): Promise<void> {
   const url = new URL(serverUrl);
   url.pathname = database;
@@ -91,7 +91,7 @@ export async function sql({ url: serverUrl }: PostgresServer, text: string, data
   await client.query(text).finally(() => client.end());
 }
 
-/** Open sessions follow a change of the server's defaults. The superuser's own session must be able to undo it. */
+/** Changes a default of the server, which open sessions follow. The superuser's own session must be able to undo it. */
 async function setting({ url: serverUrl }: PostgresServer, text: string): Promise<void> {
   const url = new URL(serverUrl);
   url.searchParams.set('options', '-c default_transaction_read_only=off');

@@ -1,5 +1,5 @@
-// Agents in test:outage: each plays one chamber after another at its node, and sends a request again, byte for byte, until it has a response
-// other than 503.
+// Agents in test:outage: each plays one chamber after another at its node, and repeats each request, byte for byte, until the response is
+// not a 503.
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Signer } from '../kit/signer.ts';
@@ -8,12 +8,12 @@ import { PUBLIC_URL } from './cluster.ts';
 
 /** The length of a phase of weight 1. */
 export const PHASE_MS = 1_500;
-/** Deadlines, in phases since the creation; the debate is the longest. */
+/** Deadlines in phases since the creation; the debate is the longest phase. */
 const PHASES = { lobby: 2, proposal: 2, debate: 5, allocateCommit: 6, allocateReveal: 7 };
 const SLOW_MS = 4_000;
 const PATIENCE_MS = 60_000;
 const PAUSE_MS = 50;
-/** With random text each move needs room on the disk. */
+/** Comments are random text, so that each move needs room on the disk. */
 const COMMENT_BYTES = 1_500;
 
 export class Play {
@@ -33,13 +33,13 @@ export class Play {
     return by;
   }
 
-  /** Plays chambers one after another: create, join and debate while their phases pass. */
+  /** Plays chambers one after another: creates, joins and debates while their phases pass. */
   async play(url: string, by: Signer): Promise<void> {
     const post = (path: string, body: object) =>
       this.#persist(url, prepare('POST', path, { by, body, publicUrl: PUBLIC_URL }));
     while (!this.isOver) {
       const created = await post('/chambers', { name: 'Outage', ...deadlines(), minBackersForGraduation: 1 });
-      // An outage has outlasted its lobby.
+      // An outage has outlasted the chamber's lobby.
       if (created.status !== 200) continue;
       const { chamberId } = created.body;
       const ids = new Set<number>();
@@ -72,7 +72,7 @@ export class Play {
   }
 }
 
-/** A deadline, or a phase, may have passed in the meantime. */
+/** Statuses that are allowed because a deadline or a phase may have passed in the meantime. */
 const EXPECTED = [200, 400, 403];
 
 function deadlines() {

@@ -1,11 +1,11 @@
-// Polling readers in test:outage: pages, tools of models, and agents that wait for their next task.
+// Readers that poll in test:outage: pages, MCP tools, and agents that wait for their next task.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Signer } from '../kit/signer.ts';
 import { prepare, send } from '../kit/wire.ts';
 import { PUBLIC_URL } from './cluster.ts';
 
 const PAUSE_MS = 250;
-/** Longer than a wait. */
+/** Longer than WAIT_SECONDS. */
 const SLOW_MS = 6_000;
 const WAIT_SECONDS = 5;
 
@@ -18,9 +18,9 @@ interface ReaderOptions {
 
 export interface Reader {
   readonly name: string;
-  /** Ends with the suite. */
+  /** Resolves at the end of the suite. */
   readonly reading: Promise<void>;
-  /** The number of right responses since the last call. */
+  /** Returns the number of correct responses since the last call. */
   readonly takeCount: () => number;
   /** Wrong responses other than 503. */
   readonly problems: readonly string[];

@@ -1,10 +1,10 @@
-// PgBouncer in transaction mode, in test:outage: start, doctor and fsck end with one sentence, and leave its sessions unchanged.
+// PgBouncer in transaction mode, in test:outage: start, doctor and fsck exit with one sentence, and leave its sessions unchanged.
 import { execFile } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
-import { startPgBouncer } from '../kit/pgbouncer-process.ts';
+import { startPgBouncer } from '../kit/pgbouncer.ts';
 
-/** With one session, all statements of a program may run in the same one. */
+/** The pool sizes; with one session, all statements of a program may run in the same session. */
 const SESSIONS = [1, 4];
 const PROGRAM_MS_MAX = 20_000;
 const SENTENCE = /a pooler shares .* its session mode/;
@@ -12,7 +12,7 @@ const SENTENCE = /a pooler shares .* its session mode/;
 interface Options {
   readonly databaseUrl: string;
   readonly folder: string;
-  /** The service; the command line is in the same folder. */
+  /** The path of the service's program; the command line is in the same folder. */
   readonly program: string;
 }
 
@@ -24,7 +24,7 @@ export async function refusalsOfSharedSessions({ databaseUrl, folder, program }:
   for (const sessions of SESSIONS) {
     const pooler = await startPgBouncer({ databaseUrl, mode: 'transaction', folder });
     const clients = await Promise.all(Array.from({ length: sessions }, () => openClient(pooler.url)));
-    // The pooler opens a session for each transaction at the same time.
+    // Concurrent transactions make the pooler open a session for each.
     await Promise.all(clients.map((client) => client.query('SELECT pg_sleep(0.2)')));
     for (const args of programs) {
       const { code, output } = await run(args, pooler.url);
@@ -50,7 +50,7 @@ interface Ended {
   readonly output: string;
 }
 
-/** Kills a program that does not end in time; then there is no code. */
+/** Kills a program that does not exit in time; its code is then null. */
 function run(args: readonly string[], url: string): Promise<Ended> {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   const env = { PATH, NODE_COMPILE_CACHE, DATABASE_URL: url, PORT: '0', CHAIN: 'none', LOG_LEVEL: 'error' };

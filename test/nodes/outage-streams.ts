@@ -1,5 +1,5 @@
-// Readers of streams in test:outage: each resumes after the id of its last line, and is checked at the end: it has every line of the log, once, in
-// order and unchanged.
+// Readers of streams in test:outage: each resumes after the id of its last line, and must in the end have every line of the log once,
+// in order and unchanged.
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const PAUSE_MS = 100;
@@ -66,7 +66,7 @@ export class StreamReader {
     this.#stopping.signal.removeEventListener('abort', close);
   }
 
-  /** A keep-alive has no text. */
+  /** Keep-alives have no text. */
   #take(text: string | undefined): void {
     if (text === undefined) return;
     const { note, chamberId, eventId } = JSON.parse(text);
@@ -78,7 +78,7 @@ export class StreamReader {
     this.#lines.set(chamberId, [...(this.#lines.get(chamberId) ?? []), text]);
   }
 
-  /** Waits for the remaining lines, stops reading, and returns the problems. `logged` has the lines of the followed chambers. */
+  /** Waits for the remaining lines, stops reading, and returns the problems. `logged` holds the lines of the followed chambers. */
   async judge(logged: ReadonlyMap<number, readonly string[]>): Promise<readonly string[]> {
     const isBehind = () => [...logged].some(([id, lines]) => (this.#lines.get(id)?.length ?? 0) < lines.length);
     const end = performance.now() + CATCH_UP_MS_MAX;

@@ -1,14 +1,14 @@
-// `npm run test:outage`: PostgreSQL, and a pooler in front of it, fail in every way while chambers change phase and streams, pages, waits and MCP
-// readers are open. No process ends, /ready reports the fault in time, everything recovers by itself, no answered line is missing, and each stream
-// delivers every line once and in order. One of the three nodes is 100 ms away from its database, whose role defaults to serializable, and one is
-// behind PgBouncer, if that is installed. `-- killed full` runs only these faults, `--program FILE` another build.
+// `npm run test:outage`: PostgreSQL and a pooler in front of it fail in every way, while chambers change phase and readers of streams, pages,
+// waits and MCP are connected. No process exits, /ready reports each fault in time, everything recovers by itself, no answered line is missing, and each
+// stream delivers every line once and in order. One of the three nodes is 100 ms away from its database, whose role defaults to serializable, and one is
+// behind PgBouncer, if installed. `-- killed full` runs only these faults, `--program FILE` another build.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { hasPgBouncer, startPgBouncer } from '../kit/pgbouncer-process.ts';
+import { hasPgBouncer, startPgBouncer } from '../kit/pgbouncer.ts';
 import { startPostgres } from '../kit/postgres-server.ts';
 import { ROOT } from '../kit/programs.ts';
 import { until } from '../kit/until.ts';
@@ -21,13 +21,13 @@ import { refusalsOfSharedSessions } from './outage-shared-sessions.ts';
 import { StreamReader } from './outage-streams.ts';
 
 /**
- * From the beginning of the fault (PostgreSQL has exited, is stopped, has committed the REVOKE, its disk is full) to the first response of /ready
- * that names it. It is polled every 50 ms.
+ * The time from the start of the fault (PostgreSQL has exited, is stopped, has committed the REVOKE, or its disk is full) to the first
+  * response of /ready that names it, which is polled every 50 ms.
  */
 const NOTICED_MS_MAX = 3_000;
 const HEALED_MS_MAX = 30_000;
 const OUTAGE_MS = 3_000;
-/** A slower response counts as missing. */
+/** The timeout of /ready; a slower response counts as missing. */
 const READY_MS_MAX = 1_000;
 const DELAY_MS = 100;
 const PROTOCOLS = ['server-sent events', 'WebSocket'] as const;
@@ -52,7 +52,7 @@ else problems.push(...(await refusalsOfSharedSessions({ databaseUrl, folder, pro
 
 const databases = [databaseUrl, await openSlowProxy(database), ...(pooler === undefined ? [] : [pooler.url])];
 const clusters = [];
-// One after another: the first one creates the schema. All have the same keys.
+// The nodes start one after another, because the first one creates the schema. All have the same keys.
 for (const each of databases) clusters.push(await startCluster({ databaseUrl: each, nodes: 1, program }));
 const urls = clusters.flatMap(({ nodes }) => nodes.map(({ url }) => url));
 const disk = await openFullDisk(server);
@@ -97,7 +97,7 @@ print(`${lines} answered moves in ${play.answered.size} chambers; ${problems.len
 for (const problem of problems) print(`FAILED: ${problem}`);
 process.exit(problems.length > 0 || lines === 0 ? 1 : 0);
 
-/** With notes: by server-sent events at one node, by WebSocket at the next. */
+/** Follows a chamber with notes: by server-sent events at one node, by WebSocket at the next. */
 function followersOf(chamberId: number): StreamReader[] {
   return PROTOCOLS.map((protocol, index) => {
     const url = urls[(chamberId + index) % urls.length] as string;
@@ -119,7 +119,7 @@ async function pass({ name, begin, end, detail, isOfPooler = false }: Fault): Pr
     concerned.map((url) => becomes(url, 200, { name, since: ended, max: HEALED_MS_MAX, detail: undefined })),
   );
   const text = (millis: readonly number[]) => millis.map((each) => `${Math.round(each)} ms`).join(', ');
-  print(`${name}: /ready reports it after ${text(noticed)}, and is 200 again after ${text(healed)}`);
+  print(`${name}: /ready reports it after ${text(noticed)}, and returns 200 again after ${text(healed)}`);
 }
 
 interface Wanted {
@@ -143,7 +143,7 @@ async function becomes(url: string, status: number, { name, since, max, detail }
   return max;
 }
 
-/** Checks that the log has every answered event, and every reader all of the log. */
+/** Checks that the log has every answered event, and every reader the whole log. */
 async function judgeLines(): Promise<readonly string[]> {
   const found: string[] = [];
   const logged = new Map<number, readonly string[]>();
@@ -169,7 +169,7 @@ async function judgeLines(): Promise<readonly string[]> {
   return notes > 0 ? found : [...found, 'no stream had notes'];
 }
 
-/** Delays each piece of data by half the round trip. */
+/** Delays each chunk of data by half the round-trip time. */
 async function openSlowProxy(target: URL): Promise<string> {
   const forward = (from: Socket, to: Socket) =>
     from

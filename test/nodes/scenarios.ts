@@ -1,4 +1,4 @@
-// The faults of nodes and PostgreSQL during the load.
+// The faults that scenarios inject into nodes and PostgreSQL during the load.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startPostgres } from '../kit/postgres-server.ts';
 import { killTree } from '../kit/process-tree.ts';
@@ -14,7 +14,7 @@ const CUT_EVERY_MS = 100;
 
 export interface RunningScenario {
   readonly databaseUrl: string;
-  /** Disturbs until the time is over, and repairs everything then. Returns the number of disturbances. */
+  /** Injects faults until the time is over, and then repairs everything. Returns the number of faults. */
   readonly disturb: (cluster: Cluster, time: Time) => Promise<number>;
   readonly notes: () => readonly string[];
   readonly close: () => Promise<void>;
@@ -22,14 +22,14 @@ export interface RunningScenario {
 
 export interface Time {
   readonly millis: number;
-  /** Waits, at most until the time is over; returns whether any is left. */
+  /** Waits, at most until the time is over; returns whether any time is left. */
   readonly rest: (millis: number) => Promise<boolean>;
 }
 
-/** Undefined if a program is missing. Without a `databaseUrl` it starts its own server. */
+/** Returns undefined if a program is missing. Without a `databaseUrl`, it starts its own server. */
 export type Scenario = (databaseUrl?: string) => Promise<RunningScenario | undefined>;
 
-/** Here no request may fail. */
+/** The scenario in which no request may fail. */
 export const CALM = 'calm';
 
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
@@ -46,7 +46,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       const node = nodes[kills % nodes.length] as ServiceNode;
       await node.kill();
       starting = node.start();
-      // Awaited above, but only before the next kill.
+      // Prevents an unhandled rejection; the start is awaited before the next kill.
       starting.catch(() => {});
     }
     await starting;

@@ -1,4 +1,4 @@
-// A primary and its synchronous standby, started by the programs of an installed PostgreSQL: npm's package lacks pg_basebackup.
+// A primary and its synchronous standby, run with the programs of an installed PostgreSQL, because npm's package lacks pg_basebackup.
 
 import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:child_process';
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { killTree, signalTree } from '../kit/process-tree.ts';
 const DEBIAN = '/usr/lib/postgresql';
 const POLL_MS = 20;
 
-/** The folder of the newest installed programs; undefined if there are none. */
+/** Returns the folder of the newest installed programs; undefined if there are none. */
 export function findPrograms(): string | undefined {
   const versions = existsSync(DEBIAN) ? readdirSync(DEBIAN).sort((one, other) => Number(other) - Number(one)) : [];
   const folders = versions.map((version) => join(DEBIAN, version, 'bin'));
@@ -20,12 +20,12 @@ export function findPrograms(): string | undefined {
 }
 
 export interface Pair {
-  /** Both hosts, as an operator would name them. */
+  /** A URL with both hosts, as an operator would write it. */
   readonly url: string;
-  /** Kills all processes of the primary and promotes the standby; resolves when that accepts writes. */
+  /** Kills all processes of the primary and promotes the standby; resolves when the standby accepts writes. */
   readonly failOver: () => Promise<void>;
   readonly primaryUrl: string;
-  /** SIGSTOP takes the standby away, SIGCONT brings it back. */
+  /** Signals the standby: SIGSTOP takes it away, SIGCONT brings it back. */
   readonly signalStandby: (signal: 'SIGSTOP' | 'SIGCONT') => void;
   readonly stop: () => Promise<void>;
 }
@@ -65,7 +65,7 @@ const FLAGS = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_co
   setting,
 ]);
 
-/** PostgreSQL does not run as root. */
+/** Returns the user of the folder, because PostgreSQL refuses to run as root. */
 function ownerOf(folder: string): { readonly uid?: number; readonly gid?: number } {
   if (process.getuid?.() !== 0) return {};
   const [uid, gid] = ['-u', '-g'].map((flag) => Number(execFileSync('id', [flag, 'postgres'])));
@@ -73,7 +73,7 @@ function ownerOf(folder: string): { readonly uid?: number; readonly gid?: number
   return { uid: uid as number, gid: gid as number };
 }
 
-/** Standard input is a pipe from this process: when this process ends in any way, the server is stopped and its parent folder removed. */
+/** Standard input is a pipe from this process: when this process ends in any way, the server stops and its parent folder is removed. */
 const WHILE_PARENT_LIVES = `
 exec 3<&0
 "$@" 3<&- &

@@ -1,4 +1,4 @@
-// Three nodes on one PostgreSQL, with readers on all of them: a text that one node withholds is gone from the responses of each.
+// Three nodes on one PostgreSQL with readers on all of them: a text that one node withholds disappears from the responses of every node.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -10,7 +10,7 @@ import { TestService } from '../kit/test-service.ts';
 import { eventually } from '../kit/until.ts';
 import { everyResponse, SECRET } from '../withholding/every-response.ts';
 
-it('a text is gone from every response of every node within seconds, and a retry gets its first answer on each', async () => {
+it('a withheld text is gone from every response within seconds, and a retry gets its first response at every node', async () => {
   const [url, clock] = [await temporaryPostgres(), new TestClock()];
   const file = join(temporaryFolder(), 'withhold');
   writeFileSync(file, '');
@@ -45,7 +45,7 @@ it('a text is gone from every response of every node within seconds, and a retry
   ).toEqual([2, 3, 4]);
 }, 60_000);
 
-it('two nodes with the same list make one stub of each event', async () => {
+it('two nodes that withhold the same list create one stub for each event', async () => {
   const [url, clock] = [await temporaryPostgres(), new TestClock()];
   const file = join(temporaryFolder(), 'withhold');
   writeFileSync(file, '');

@@ -1,10 +1,9 @@
 // PgBouncer in session mode between nodes and their database. The outage suite kills it, and shows that no node starts in transaction mode.
 import { describe, expect, it } from 'vitest';
 import { Connections } from '../../../src/log/postgres/connections.ts';
-import { throughPgBouncer } from '../../kit/pgbouncer.ts';
-import { hasPgBouncer } from '../../kit/pgbouncer-process.ts';
+import { hasPgBouncer, startPgBouncer } from '../../kit/pgbouncer.ts';
 import { connect, execute, openStore, ownDatabase } from '../../kit/postgres.ts';
-import { atEnd } from '../../kit/temporary.ts';
+import { atEnd, temporaryFolder } from '../../kit/temporary.ts';
 import { eventually } from '../../kit/until.ts';
 import { entry, NONE } from '../entries.ts';
 
@@ -47,3 +46,10 @@ describe.skipIf(!hasPgBouncer())('behind PgBouncer', () => {
     });
   });
 });
+
+/** Returns the URL of the same database through a pooler in session mode. The pooler ends with the test. */
+async function throughPgBouncer(databaseUrl: string): Promise<string> {
+  const { url, kill } = await startPgBouncer({ databaseUrl, mode: 'session', folder: temporaryFolder() });
+  atEnd(kill);
+  return url;
+}

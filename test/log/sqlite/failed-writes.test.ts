@@ -6,9 +6,8 @@ import { backupDatabase } from '../../../src/log/sqlite/backup.ts';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { enterPhase, openChamber } from '../../kit/chambers.ts';
 import { TestClock } from '../../kit/clock.ts';
-import { smallDisk } from '../../kit/small-disk.ts';
 import { fill } from '../../kit/small-file-system.ts';
-import { temporaryDatabase } from '../../kit/temporary.ts';
+import { smallDisk, temporaryDatabase } from '../../kit/temporary.ts';
 import { type Answer, TestService } from '../../kit/test-service.ts';
 import { foreignConnection } from '../entries.ts';
 
