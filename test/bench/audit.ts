@@ -1,4 +1,4 @@
-// `chambers audit FILE` against the least that any auditor does on one thread, each as a process of its own.
+// `chambers audit FILE` against the minimum that any auditor does on one thread, each in a process of its own.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
@@ -28,7 +28,7 @@ export async function benchAudit(options: Options): Promise<Report> {
     rowOf(about('CPU of an event, all threads', each), 'µs', ({ cpuMicros }) => cpuMicros / events),
     rowOf(about('most memory', each), 'MiB', ({ mebibytes }) => mebibytes),
   ]);
-  if (!audit || !baseline || !cpu || !memory) throw new Error('two programs were measured');
+  if (!audit || !baseline || !cpu || !memory) throw new Error('two programs must be measured');
   return {
     bench: `audit (${events} events in one file, the start of the process included)`,
     rows: [audit, baseline, cpu, memory],
@@ -40,7 +40,7 @@ export async function benchAudit(options: Options): Promise<Report> {
   };
 }
 
-/** Writes what the process has used, as it ends, to a pipe of its own. */
+/** Makes a process write its resource usage to file descriptor 3 when it exits. */
 const USAGE = `data:text/javascript,import{writeSync}from'node:fs';process.on('exit',()=>writeSync(3,JSON.stringify(process.resourceUsage())))`;
 
 async function run(program: readonly string[]) {

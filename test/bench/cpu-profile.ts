@@ -1,4 +1,4 @@
-// Reads a V8 CPU profile: how much of the busy time each function takes itself, without those that it calls.
+// Reads a V8 CPU profile: the share of the busy time that each function takes itself, without its callees.
 import { fileURLToPath } from 'node:url';
 
 export interface CpuProfile {
@@ -7,13 +7,13 @@ export interface CpuProfile {
     readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number };
   }[];
   readonly samples: readonly number[];
-  /** Microseconds before each sample. */
+  /** The microseconds before each sample. */
   readonly timeDeltas: readonly number[];
 }
 
 export interface Heavy {
   readonly name: string;
-  /** File and line; empty for what is no JavaScript. */
+  /** File and line; empty for native code. */
   readonly place: string;
   /** The share of the busy time. */
   readonly share: number;
@@ -39,7 +39,7 @@ export function heaviest(profile: CpuProfile, count: number): readonly Heavy[] {
   });
 }
 
-/** Name and place, a line each: what a function is known by. */
+/** Returns name and place, which identify a function, on one line each. */
 function describe({ functionName, url, lineNumber }: CpuProfile['nodes'][number]['callFrame']): string {
   return `${functionName || '(anonymous)'}\n${url === '' ? '' : `${shorten(url)}:${lineNumber + 1}`}`;
 }

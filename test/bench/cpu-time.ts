@@ -1,11 +1,11 @@
-// The CPU that processes use within a span that is known only afterwards: read again and again meanwhile.
+// Samples the CPU time of processes, so that it is known for a span that is determined only afterwards.
 import { cpuMillis } from '../kit/process-tree.ts';
 import { during, epochNow, type Span } from './load/span.ts';
 
 const EVERY_MS = 50;
 
 export interface CpuWatch {
-  /** Milliseconds for each second of the span, of every process with its children. */
+  /** Milliseconds of CPU per second of the span, over all processes and their children. */
   readonly perSecond: (span: Span) => readonly number[];
   readonly end: () => void;
 }

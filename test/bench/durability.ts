@@ -1,4 +1,4 @@
-// Counts what a server really does before it answers: the fsyncs that the kernel saw, for moves sent one after another.
+// Counts the fsyncs that a server makes before it responds, as the kernel sees them, for moves sent one after another.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import type { Side } from './sides.ts';
 
 const MOVES = 60;
 
-/** Why two sides can't be compared; empty when both have every move on disk before they answer. */
+/** Returns the reasons why two sides cannot be compared; none if both have every move on disk before they respond. */
 export async function durabilityObjections(...sides: readonly Side[]): Promise<readonly string[]> {
   const objections: string[] = [];
   for (const side of sides) {
@@ -18,12 +18,12 @@ export async function durabilityObjections(...sides: readonly Side[]): Promise<r
   return objections;
 }
 
-/** fsyncs for each move, at least 1 where an accepted move is on disk; undefined where strace can't be used. */
+/** Returns the fsyncs per move, at least 1 if an accepted move is on disk; undefined without strace. */
 async function syncsPerMove(side: Side): Promise<number | undefined> {
   if (spawnSync('strace', ['-o', '/dev/null', 'true']).status !== 0) return undefined;
   return withFolder(async (folder) => {
     const trace = join(folder, 'trace');
-    // -D: the server is our own child, so that it gets the signals.
+    // -D makes the server our own child, so that it gets the signals.
     const wrapper = ['strace', '-D', '-f', '--seccomp-bpf', '-e', 'trace=fsync,fdatasync', '-o', trace];
     const server = await start(side, { databasePath: join(folder, 'bench.db'), wrapper });
     const before = countSyncs(trace);

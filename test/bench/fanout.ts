@@ -1,4 +1,4 @@
-// Live delivery to many consumers of one chamber: against a baseline that prepares a frame once and writes it to all.
+// Live delivery to many consumers of one chamber, against a baseline that prepares each frame once and writes it to all.
 import { durabilityObjections } from './durability.ts';
 import type { FanoutResult } from './load/fanout.ts';
 import { type Options, scaled } from './options.ts';
@@ -11,7 +11,7 @@ import { compare } from './verdicts.ts';
 const CONSUMERS = 1_000;
 const PACED_MOVES = 150;
 const EVERY_MILLIS = 40;
-/** Moves one after another, and moves that come together. */
+/** Moves sent one after another, and moves sent together. */
 const BURSTS = [
   { posters: 1, moves: 300, what: 'one connection posts' },
   { posters: 8, moves: 1_200, what: 'eight connections post' },
@@ -49,7 +49,7 @@ export async function benchFanout(options: Options): Promise<Report> {
     rows: rows.flat(),
     verdicts: FIGURES.map(({ what, target }, index) => {
       const [of, to] = rows[index] ?? [];
-      if (!of || !to) throw new Error('two sides were measured');
+      if (!of || !to) throw new Error('two sides must be measured');
       return compare({ what: `${what}: service / baseline`, of, to, target, objections });
     }),
   };

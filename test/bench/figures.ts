@@ -1,4 +1,4 @@
-// The arithmetic of measurements: medians, percentiles and how far runs lie apart.
+// Statistics of measurements: medians, percentiles and the spread of runs.
 
 /** Milliseconds. */
 export interface Latencies {
@@ -16,7 +16,7 @@ export function median(values: readonly number[]): number {
   return quantile(Float64Array.from(values).sort(), 0.5);
 }
 
-/** The distance between the extremes as a share of the median: 0 when all runs agree. */
+/** Returns the difference between the extremes as a share of the median; 0 if all runs agree. */
 export function spread(values: readonly number[]): number {
   return (Math.max(...values) - Math.min(...values)) / median(values);
 }

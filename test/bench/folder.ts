@@ -1,8 +1,8 @@
-// The folder of what outlasts a bench: figures, profiles and the logs that it reads.
+// The folder for files that outlast a bench: figures, profiles and the logs that it reads.
 
 export const BENCH_FOLDER = 'data/bench';
 
-/** The time of the run, fit for a file's name. */
+/** Returns the present time in a form suitable for file names. */
 export function stamp(): string {
   return new Date().toISOString().replace(/[:.]/g, '-');
 }

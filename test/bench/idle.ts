@@ -1,4 +1,4 @@
-// Consumers that wait: what each costs in memory, and whether others are answered as before while there is work.
+// Waiting consumers: the memory of each, and the latency of other requests under load.
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,12 +15,12 @@ import { bound } from './verdicts.ts';
 const CONSUMERS = 5_000;
 const MOVES_PER_CONNECTION = 600;
 const HEALTH_MS = 3_000;
-/** How long memory is left to settle before it is read. */
+/** The time for memory to settle before it is read. */
 const SETTLE_MS = 3_000;
 
 interface Figures {
   readonly kibibytes: number;
-  /** p99 of /health in milliseconds: alone in the service, and with the consumers and with moves on 64 connections. */
+  /** The p99 of /health in milliseconds: with an idle service, and with the consumers and with moves on 64 connections. */
   readonly aloneP99: number;
   readonly idleP99: number;
   readonly loadedP99: number;
@@ -34,7 +34,7 @@ export async function benchIdle(options: Options): Promise<Report> {
     [{ name: SERVICE.name, measure: () => measure(stored, consumers, options) }],
     options.runs,
   );
-  if (series === undefined) throw new Error('the service was measured');
+  if (series === undefined) throw new Error('the service must be measured');
   const row = (what: string, unit: string, figure: (run: Figures) => number) =>
     rowOf(about(what, series), unit, figure);
   const memory = row('resident for each consumer', 'KiB', ({ kibibytes }) => kibibytes);
@@ -57,7 +57,7 @@ export async function benchIdle(options: Options): Promise<Report> {
   };
 }
 
-/** Measures a copy, because moves are added to it. */
+/** Measures a copy of the log, because moves are added to it. */
 function measure(stored: string, consumers: number, options: Options): Promise<Figures> {
   return withFolder((folder) => {
     const path = join(folder, 'bench.db');
@@ -69,8 +69,7 @@ function measure(stored: string, consumers: number, options: Options): Promise<F
 async function measureServer({ authority, pid }: Running, consumers: number, options: Options): Promise<Figures> {
   const aloneP99 = await healthAlone(authority, scaled(HEALTH_MS, options));
   const chambers = QUIET.chambers.map((_, index) => index + 1);
-  // The first consumers make V8 touch its whole young generation, which happens only once; so the cost of a consumer is measured on
-  // those that come after them.
+  // The first consumers make V8 touch its whole young generation, once only, so the cost of a consumer is measured on later ones.
   const first = begin({ kind: 'idle', authority, chambers, consumers });
   await first.result;
   await sleep(SETTLE_MS);

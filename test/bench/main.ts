@@ -1,5 +1,5 @@
-// `npm run bench`: all benches, or those named: `npm run bench -- moves single`.
-// Options: --runs 3, --only <pattern of sides>, --scale 1 (share of the full sizes, to try a bench out), --against <checkout> (of versus).
+// `npm run bench`: all benches, or the named ones: `npm run bench -- moves single`.
+// Options: --runs 3, --only <pattern of sides>, --scale 1 (share of the full sizes, to try out a bench), --against <checkout> (for versus).
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { resolve } from 'node:path';

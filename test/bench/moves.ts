@@ -1,4 +1,4 @@
-// Signed moves a second: the service against baselines that leave out one thing after another.
+// Signed moves per second: the service against baselines that each omit one more part.
 import { durabilityObjections } from './durability.ts';
 import type { MovesResult } from './load/moves.ts';
 import { drive, withServer } from './processes.ts';

@@ -1,5 +1,5 @@
-// Several nodes on one PostgreSQL: moves a second against a baseline on the same server and SQLite, what a move costs the node and
-// the server, and how long it takes to reach a consumer at another node, against what a commit and the machine alone take.
+// Several nodes on one PostgreSQL: moves per second against a baseline on the same server and against SQLite, the CPU time of a move on
+// node and server, and the delay until a consumer at another node receives it, against the delays of a commit and of the machine alone.
 import { hash, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -51,14 +51,14 @@ const CONTESTS: readonly Contest[] = [
 ];
 
 export interface Figures extends MovesResult {
-  /** Microseconds of CPU for each move. */
+  /** Microseconds of CPU per move. */
   readonly nodeMicros: number;
   readonly serverMicros: number;
 }
 
 interface Paced {
   readonly latency: Latencies;
-  /** The wake-ups of moves. */
+  /** The delays from the response to a move until its delivery. */
   readonly wakeUp?: Latencies;
 }
 
@@ -77,7 +77,7 @@ export async function benchNodes(options: Options): Promise<Report> {
       ],
       options.runs,
     );
-    // The checkpoint follows those, so that it can't slow them down.
+    // The checkpoint is waited for last, so that it cannot slow down the measurements.
     const contests = CONTESTS.filter(({ name }) => options.only.test(name));
     const contenders = contests.map((contest) => {
       return { name: contest.name, measure: () => measureMoves(server, contest, options) };
@@ -132,7 +132,7 @@ export async function measureMoves(server: PostgresServer, contest: Contest, opt
   });
 }
 
-/** One node and its baseline, each on a server, under load at once: the machine treats them alike, however its speed varies. */
+/** Loads one node and its baseline concurrently, each on its own server, so that the machine treats them alike when its speed varies. */
 async function measureAtOnce(server: PostgresServer, options: Options): Promise<readonly Row[]> {
   const other = await startPostgres();
   try {
@@ -181,13 +181,13 @@ async function measureCommits(server: PostgresServer, options: Options): Promise
   return paced;
 }
 
-/** The same work each time: where that takes ten times as long, the machine stood still. */
+/** Repeats constant work; if it takes ten times as long, the machine stood still. */
 function measureHashes(options: Options): Promise<Paced> {
   const bytes = Buffer.alloc(HASHED_BYTES);
   return pace(options, () => hash('sha256', bytes));
 }
 
-/** Acts as often as the moves whose way to a consumer is measured. */
+/** Acts as often as the moves whose delivery is measured. */
 async function pace(options: Options, act: () => unknown): Promise<Paced> {
   const latencies: number[] = [];
   for (let turn = 0; turn < scaled(PACED_MOVES, options); turn++) {

@@ -1,13 +1,13 @@
-// What the command line may change.
+// The options of the command line.
 
 export interface Options {
-  /** Rounds of measuring. */
+  /** The number of rounds. */
   readonly runs: number;
-  /** Only sides of such a name, where a bench has several baselines. */
+  /** Measures only sides with a matching name, in benches with several baselines. */
   readonly only: RegExp;
-  /** Share of the full sizes: below 1 a bench is only tried out. */
+  /** The share of the full sizes; below 1, a bench is only tried out. */
   readonly scale: number;
-  /** Another checkout of the project, built, for `versus`. */
+  /** A built checkout of the project to compare with, for `versus`. */
   readonly against: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-// A move in a chamber with rounds against one in a chamber without: the largest chambers, one agent after another.
+// A move in a chamber with rounds against one in a chamber without, in the largest chambers, one agent after another.
 import { watchCpu } from './cpu-time.ts';
 import type { MovesResult } from './load/moves.ts';
 import { type Options, scaled } from './options.ts';
@@ -10,7 +10,7 @@ import { compare } from './verdicts.ts';
 
 const MEMBERS = 256;
 const CONNECTIONS = 2;
-/** Two for each turn, far fewer than the rounds allow. */
+/** Two moves per turn, far fewer than the rounds allow. */
 const MOVES_PER_CONNECTION = 4_000;
 const TURN_SECONDS = 3_600;
 const AT_MOST = { is: 'at most', value: 1.1 } as const;

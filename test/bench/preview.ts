@@ -1,4 +1,4 @@
-// merkle-preview and the chamber view: what they cost must not depend on how long the chamber's log is.
+// merkle-preview and the chamber view, whose cost must not depend on the length of the chamber's log.
 import { median } from './figures.ts';
 import { LONG_CHAMBER, SHORT_CHAMBER, twoChambers } from './logs/shapes.ts';
 import { storedLog } from './logs/stored-log.ts';
@@ -46,7 +46,7 @@ export async function benchPreview(options: Options): Promise<Report> {
   };
 }
 
-/** The median of each path, in milliseconds. Both chambers are folded, and the code is compiled, before the clock starts. */
+/** Returns the median of each path, in milliseconds. Both chambers are folded and the code is compiled before the clock starts. */
 async function measureWarm(authority: string, paths: readonly string[], forMillis: number): Promise<readonly number[]> {
   await drive({ kind: 'probe', authority, paths, forMillis: forMillis / 4, pauseMillis: 0 });
   const { samples } = await drive({ kind: 'probe', authority, paths, forMillis, pauseMillis: 0 });

@@ -1,4 +1,4 @@
-// Starts servers and loads as processes of their own, so that none shares an event loop with another.
+// Starts servers and loads in processes of their own, so that none shares an event loop with another.
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -8,21 +8,21 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findLine } from '../../src/process/child-output.ts';
 import type { Reply, Results, Task } from './load/driver.ts';
-import { INTERRUPT } from './load/interrupt.ts';
+import { INTERRUPT } from './load/probe.ts';
 import type { Side } from './sides.ts';
 
 export interface Running {
-  /** host:port. */
+  /** The host and port. */
   readonly authority: string;
   readonly pid: number;
-  /** The time from the start of the process until it said that it listens. */
+  /** The time from the start of the process until it reported that it listens. */
   readonly startMillis: number;
   readonly stop: () => Promise<void>;
 }
 
 export interface StartOptions {
   readonly databasePath: string;
-  /** A program, with its arguments, that runs node for us. */
+  /** A program, with its arguments, that runs node. */
   readonly wrapper?: readonly string[];
 }
 
@@ -82,7 +82,7 @@ export async function withFolder<T>(use: (folder: string) => Promise<T>): Promis
   }
 }
 
-/** Runs the task in another process and returns what it measured. */
+/** Runs the task in a separate process, and returns its measurements. */
 export async function drive<Kind extends Task['kind']>(task: Extract<Task, { kind: Kind }>): Promise<Results[Kind]> {
   const { result, release } = begin(task);
   return result.finally(release);
@@ -90,9 +90,9 @@ export async function drive<Kind extends Task['kind']>(task: Extract<Task, { kin
 
 export interface Begun<Result> {
   readonly result: Promise<Result>;
-  /** Asks a task that runs until asked for its result. */
+  /** Asks a task that runs until it is interrupted for its result. */
   readonly interrupt: () => void;
-  /** Ends the process; until then, what it has opened stays open. */
+  /** Ends the process; until then, its connections stay open. */
   readonly release: () => void;
 }
 
@@ -113,7 +113,7 @@ async function resultOf<Result>(child: ChildProcess): Promise<Result> {
   return reply.result as Result;
 }
 
-/** Resident memory in bytes, as Linux counts it. */
+/** Returns the resident memory in bytes, as Linux counts it. */
 export function residentBytes(pid: number): number {
   const [, kibibytes] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return Number(kibibytes) * 1024;

@@ -1,4 +1,4 @@
-// The time of the service's main thread while it accepts moves: a CPU profile, and its heaviest functions.
+// Where the service's main thread spends its time while it accepts moves: a CPU profile and its heaviest functions.
 import { copyFileSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CpuProfile, type Heavy, heaviest } from './cpu-profile.ts';
@@ -36,7 +36,7 @@ export async function benchProfile(options: Options): Promise<Report> {
   });
 }
 
-/** Each thread writes one: CPU.<date>.<time>.<pid>.<thread>.<number>.cpuprofile. */
+/** Finds the main thread's profile; each thread writes one: CPU.<date>.<time>.<pid>.<thread>.<number>.cpuprofile. */
 function mainThreadsFile(folder: string): string {
   const name = readdirSync(folder).find((each) => /^CPU\.\d+\.\d+\.\d+\.0\.\d+\.cpuprofile$/.test(each));
   if (name === undefined) throw new Error('the service wrote no profile');

@@ -1,5 +1,5 @@
-// What accountability costs: moves a second with checkpoints and without, and with a receipt for every move; and how far the checkpoint is
-// behind the log, under full load and in calm.
+// The cost of accountability: moves per second with and without checkpoints, and with a receipt for every move; and how far the
+// checkpoint lags behind the log, under full load and when idle.
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { type PostgresServer, startPostgres } from '../kit/postgres-server.ts';
@@ -15,7 +15,7 @@ const CHECKPOINTS_SHARE_MIN = 0.95;
 const RECEIPTS_SHARE_MIN = 0.8;
 const LAG_SECONDS_MAX = { load: 10, calm: 2 } as const;
 
-/** Some seconds each: a checkpoint is published once a second. */
+/** Each run takes some seconds, because a checkpoint is published once a second. */
 const STORES = [
   { store: 'SQLite', isOnSqlite: true, movesPerConnection: 1_000 },
   { store: 'PostgreSQL', isOnSqlite: false, movesPerConnection: 500 },
@@ -84,7 +84,7 @@ async function shares(
 }
 
 interface Lags {
-  /** Seconds. */
+  /** In seconds. */
   readonly load: number;
   readonly calm: number;
 }
@@ -127,11 +127,11 @@ function measureLags(options: Options): Promise<Lags> {
   });
 }
 
-/** Reads lines and checkpoint from the file: the lag is the age of the oldest line that is not under the checkpoint. */
+/** Reads lines and checkpoint from the file. The lag is the age of the oldest line that the checkpoint does not cover. */
 class LagWatch {
   readonly #db: Database.Database;
   readonly #timer: NodeJS.Timeout;
-  /** The time when the log was first seen to be longer than this, for lines that are not covered yet. */
+  /** The times at which the log first exceeded these sizes, for lines that are not covered yet. */
   #uncovered: { readonly lines: number; readonly at: number }[] = [];
   #lines = 0;
   #lag = 0;
@@ -160,7 +160,7 @@ class LagWatch {
     } while (this.#uncovered.length > 0);
   }
 
-  /** The largest lag since the last call, in seconds. */
+  /** Returns the largest lag since the last call, in seconds. */
   take(): number {
     const lag = this.#lag;
     this.#lag = 0;

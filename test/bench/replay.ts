@@ -1,4 +1,4 @@
-// A late reader of a long log: the service's WebSocket and NDJSON beside pages of rows, and who else is kept waiting.
+// A late reader of a long log: the service's WebSocket and NDJSON against pages of rows, and the delay of other requests.
 import { median } from './figures.ts';
 import { healthDuring } from './health.ts';
 import type { ReplayTask } from './load/replay.ts';
@@ -22,7 +22,7 @@ interface Contest {
 
 interface Figures {
   readonly linesPerSecond: number;
-  /** The latency of /health, asked by another process meanwhile, in milliseconds. */
+  /** The latency of /health in milliseconds, measured by another process meanwhile. */
   readonly healthP99: number;
 }
 
@@ -51,7 +51,7 @@ export async function benchReplay(options: Options): Promise<Report> {
   const waits = series.map((each) => rowOf(about(WAIT, each), 'ms', ({ healthP99 }) => healthP99));
   const [stream, baseline, ndjson] = rates;
   const [streamWait, , ndjsonWait] = waits;
-  if (!stream || !baseline || !ndjson || !streamWait || !ndjsonWait) throw new Error('three contests were measured');
+  if (!stream || !baseline || !ndjson || !streamWait || !ndjsonWait) throw new Error('three contests must be measured');
   const soon = { is: 'at most', value: 20 } as const;
   return {
     bench: `replay (${lines} lines to one late reader)`,
@@ -59,7 +59,7 @@ export async function benchReplay(options: Options): Promise<Report> {
     verdicts: [
       compare({ what: 'WebSocket / baseline', of: stream, to: baseline, target: { is: 'at least', value: 0.8 } }),
       compare({ what: 'NDJSON / baseline', of: ndjson, to: baseline, target: { is: 'at least', value: 0.8 } }),
-      // No slower, within what equal runs differ by.
+      // The service is as fast as the baseline, within the usual spread of runs.
       compare({ what: 'NDJSON / WebSocket', of: ndjson, to: stream, target: { is: 'at least', value: 0.95 } }),
       bound({ what: 'p99 of /health during the WebSocket', of: streamWait, target: soon }),
       bound({ what: 'p99 of /health during NDJSON', of: ndjsonWait, target: soon }),
@@ -67,7 +67,7 @@ export async function benchReplay(options: Options): Promise<Report> {
   };
 }
 
-/** First alone, for the rate, of which the first replay is warm-up; then with another client asking. */
+/** Measures the rate alone, after a warm-up replay; then measures again while another client sends requests. */
 async function measure(task: ReplayTask): Promise<Figures> {
   const [, ...linesPerSecond] = (await drive(task)).linesPerSecond;
   const { p99 } = await healthDuring(task.authority, () => drive(task));

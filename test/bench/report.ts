@@ -1,4 +1,4 @@
-// What a bench says, on the terminal: figures of each side, then what follows from them.
+// Prints a bench's report on the terminal: the figures of each side, then the verdicts.
 import { median } from './figures.ts';
 import { isMet, type Row, type Verdict } from './verdicts.ts';
 

@@ -1,4 +1,4 @@
-// Repeats measurements so that a noisy machine treats all sides alike: every round measures each, in alternating order.
+// Repeats measurements so that a noisy machine affects all sides alike: every round measures each side, in alternating order.
 import type { Row } from './verdicts.ts';
 
 export interface Contender<Figures> {
@@ -27,17 +27,17 @@ export async function measureInRounds<Figures>(
   return contenders.map(({ name }, index) => ({ name, runs: runs[index] ?? [] }));
 }
 
-/** One figure of each run. */
+/** Returns one figure of each run. */
 export function rowOf<Figures>({ name, runs }: Series<Figures>, unit: string, figure: (run: Figures) => number): Row {
   return { what: name, unit, values: runs.map(figure) };
 }
 
-/** The same runs under a name that says which of their figures is meant. */
+/** Returns the same runs under a name that says which figures are meant. */
 export function about<Figures>(what: string, { name, runs }: Series<Figures>): Series<Figures> {
   return { name: `${name}: ${what}`, runs };
 }
 
-/** What was not answered with 200, which leaves nothing to compare. */
+/** Returns the responses other than 200, with which nothing can be compared. */
 export function failuresOf(series: readonly Series<{ readonly failure: string | null }>[]): readonly string[] {
   return series.flatMap(({ name, runs }) =>
     runs.flatMap(({ failure }) => (failure === null ? [] : [`${name} answered ${failure}`])),

@@ -1,11 +1,11 @@
-// What is compared: the service as it is shipped, and baselines, each a process that serves HTTP.
+// The compared sides: the service as shipped, and baselines, each a process that serves HTTP.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export interface Side {
   readonly name: string;
-  /** What follows `node` on the command line. */
+  /** The arguments of `node`. */
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
@@ -15,7 +15,7 @@ const fromRoot = (path: string) => fileURLToPath(new URL(path, root));
 
 const SERVICE_ENV = { CHAIN: 'none', LOG_LEVEL: 'error', NODE_ENV: 'development' } as const;
 
-/** The service of a checkout that is built, as its `npm start` runs it; that of release 0.1.0 had the command in package.json. */
+/** The service of a built checkout, run as its `npm start` does; release 0.1.0 has the command in package.json. */
 export function serviceOf(folder: string, name: string): Side {
   const script = ['deploy/start.sh', 'package.json'].map((path) => join(folder, path)).find(existsSync) ?? '';
   const [, options = '', program = ''] = /exec node (.*) (.*main\.js)/.exec(readFileSync(script, 'utf8')) ?? [];
@@ -26,14 +26,14 @@ export const SERVICE: Side = serviceOf(fromRoot(''), 'service');
 
 const NO_CHECKPOINTS = new URL('baselines/without-checkpoints.ts', import.meta.url).href;
 
-/** The service as it is shipped, but no checkpoint is published. */
+/** The service as shipped, but without publishing checkpoints. */
 export const WITHOUT_CHECKPOINTS: Side = {
   ...SERVICE,
   name: 'service without checkpoints',
   command: ['--import', NO_CHECKPOINTS, ...SERVICE.command],
 };
 
-/** The service writing a CPU profile into `folder` when it ends. */
+/** The service, which writes a CPU profile into `folder` when it exits. */
 export function profiledService(folder: string): Side {
   return { ...SERVICE, command: ['--cpu-prof', '--cpu-prof-dir', folder, ...SERVICE.command] };
 }
@@ -42,7 +42,7 @@ export function baseline(name: string, ...parts: readonly string[]): Side {
   return { name, command: [fromRoot('test/bench/baselines/baseline.ts'), ...parts], env: {} };
 }
 
-/** A baseline that is a separate program. */
+/** A baseline in a separate program. */
 function program(name: string, file: string): Side {
   return { name, command: [fromRoot(`test/bench/baselines/${file}`)], env: {} };
 }

@@ -1,4 +1,4 @@
-// One agent alone on one connection: the cost of a response that shares its commit with no other.
+// A single agent on one connection: the cost of a response whose commit is not shared.
 import { durabilityObjections } from './durability.ts';
 import { type Options, scaled } from './options.ts';
 import { drive, withServer } from './processes.ts';
@@ -17,7 +17,7 @@ export async function benchSingle(options: Options): Promise<Report> {
   const rows = series.map((each) => rowOf(each, 'ms median answer', ({ latency }) => latency.p50));
   const tails = series.map((each) => rowOf(each, 'ms p99', ({ latency }) => latency.p99));
   const [of, to] = rows;
-  if (of === undefined || to === undefined) throw new Error('two sides were measured');
+  if (of === undefined || to === undefined) throw new Error('two sides must be measured');
   const objections = [...failuresOf(series), ...(await durabilityObjections(SERVICE, LIBSODIUM_BASELINE))];
   return {
     bench: 'single (one connection, one agent)',

@@ -1,4 +1,4 @@
-// Moves during joins that wait for a chain of 3 seconds: agents elsewhere get responses as in the calm before it.
+// Moves during joins that wait 3 s for a chain; other agents must get responses as fast as without these joins.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startDevChain } from '../../src/dev-chain/dev-chain.ts';
 import { openRpc } from '../../src/relayer/rpc.ts';
@@ -17,9 +17,9 @@ import { SERVICE } from './sides.ts';
 import { compare } from './verdicts.ts';
 
 const DELAY_MILLIS = 3_000;
-/** The number of questions that the service asks the chain at a time. */
+/** The number of concurrent requests that the service makes to the chain. */
 const JOINERS = 32;
-/** More than each can join while the moves last. */
+/** More chambers than each joiner can join during the moves. */
 const CHAMBERS = 16;
 const CONNECTIONS = 8;
 const MOVES_PER_CONNECTION = 8_000;
@@ -29,7 +29,7 @@ const AT_MOST = { is: 'at most', value: 1.3 } as const;
 interface Figures {
   readonly calm: MovesResult;
   readonly slow: MovesResult;
-  /** Joins that were answered during the moves. */
+  /** The number of joins that got a response during the moves. */
   readonly joined: number;
 }
 
@@ -133,7 +133,7 @@ async function openChamber(creator: Joiner, { address }: Contract): Promise<numb
     allocateCommitDeadline: at(4),
     allocateRevealDeadline: at(5),
   };
-  // Its block is known, so that a join asks the chain once.
+  // The token's block is known, so that a join asks the chain only once.
   const admission = { token: { address, minBalance: '1', at: 'creation' } };
   const body = JSON.stringify({ name: 'Bench', ...deadlines, admission });
   const { agent, authority } = creator;
@@ -141,14 +141,14 @@ async function openChamber(creator: Joiner, { address }: Contract): Promise<numb
   return (created as { readonly chamberId: number }).chamberId;
 }
 
-/** Joins one chamber after another until the signal aborts; returns how many joins had a seat until then. */
+/** Joins one chamber after another until the signal aborts; returns the number of successful joins until then. */
 async function join(joiner: Joiner, chamberIds: readonly number[], signal: AbortSignal): Promise<number> {
   const { agent, authority, connection } = joiner;
   let count = 0;
   while (!signal.aborted && count < chamberIds.length) {
     const path = `/chambers/${chamberIds[count]}/join`;
     const answer = await connection.exchange(signedRequest(agent, { authority, method: 'POST', path, body: '{}' }));
-    // A busy machine makes 3 s more than the 5 s that a join waits: it is sent again.
+    // On a busy machine, 3 s can exceed the 5 s that a join waits; the join is then repeated.
     if (answer.status !== 200 && answer.status !== 503) throw new Error(describeAnswer(answer));
     if (answer.status === 200 && !signal.aborted) count++;
   }

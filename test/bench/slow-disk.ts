@@ -1,4 +1,4 @@
-// What readers and movers see of a disk whose fsync takes 20 ms longer, as that of a busy cloud volume does.
+// The effect on reads and moves of a disk whose fsync takes 20 ms longer, as on a busy cloud volume.
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -60,7 +60,7 @@ export async function benchSlowDisk(options: Options): Promise<Report> {
   });
 }
 
-/** Needs gcc. Returns the library's path. */
+/** Compiles the library with gcc, and returns its path. */
 function build(folder: string): string {
   const library = join(folder, 'slow-fsync.so');
   const source = fileURLToPath(new URL('slow-fsync.c', import.meta.url));

@@ -1,8 +1,8 @@
-// Four agents with something to say, as models write it: what a model reads of a chamber is mostly this.
+// The contributions of four agents, in the style of models; they make up most of what a model reads of a chamber.
 
 export interface Speaker {
   readonly idea: { readonly name: string; readonly ticker: string; readonly description: string };
-  /** A comment for each turn of the debate, about an idea by its ticker; with nothing left to say it passes. */
+  /** A comment for each turn of the debate, about the idea with a ticker; without one left, the speaker passes. */
   readonly comments: readonly { readonly on: string; readonly comment: string }[];
 }
 

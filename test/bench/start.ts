@@ -1,4 +1,4 @@
-// Starting on a long log against starting on an empty one, and the first touch of a chamber that is not in memory.
+// A start on a long log against a start on an empty one, and the first access to a chamber that is not in memory.
 import { median } from './figures.ts';
 import { COLD_CHAMBER, EMPTY, manyChambers } from './logs/shapes.ts';
 import { storedLog } from './logs/stored-log.ts';
@@ -13,7 +13,7 @@ const STARTS = 5;
 const MEBIBYTE = 1_048_576;
 
 interface Figures {
-  /** The time from the start of the process until it says that it listens. */
+  /** The time from the start of the process until it reports that it listens. */
   readonly millis: number;
   readonly mebibytes: number;
   /** NaN if the chamber was not found. */
@@ -42,7 +42,7 @@ export async function benchStart(options: Options): Promise<Report> {
       ({ firstTouchMillis }) => firstTouchMillis,
     ),
   );
-  if (!time || !emptyTime || !memory || !emptyMemory || !touch) throw new Error('two logs were started on');
+  if (!time || !emptyTime || !memory || !emptyMemory || !touch) throw new Error('starts on two logs must be measured');
   return {
     bench: `start (medians of ${STARTS} starts)`,
     rows: [time, emptyTime, memory, emptyMemory, touch],
@@ -68,7 +68,7 @@ function startOnce(path: string, cold: readonly number[]): Promise<Figures> {
   return withServerOn(SERVICE, path, async ({ authority, pid, startMillis }) => {
     const mebibytes = residentBytes(pid) / MEBIBYTE;
     const paths = ['/', ...cold.map((chamberId) => `/chambers/${chamberId}`)];
-    // One request of another kind first, so that the touch is not that of a process that never answered.
+    // A different request comes first, so that the first access is not the first request of the process.
     const { samples } = await drive({ kind: 'probe', authority, paths, forMillis: 1, pauseMillis: 1 });
     return { millis: startMillis, mebibytes, firstTouchMillis: samples[1]?.[0]?.millis ?? Number.NaN };
   });

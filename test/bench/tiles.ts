@@ -1,4 +1,4 @@
-// A long log with its tiles: how long a start takes against one on the same log without them, and how long each tile takes.
+// A long log with its tiles: the time of a start against one on the same log without tiles, and the time of each tile.
 import { constants, copyFileSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,7 +16,7 @@ import { bound, compare } from './verdicts.ts';
 
 const STARTS = 5;
 const POLL_MS = 500;
-/** 32,768 lines a second on a machine at rest. */
+/** Sufficient for 32,768 lines per second on an idle machine. */
 const PUBLISHED_MS_MAX = 600_000;
 
 export async function benchTiles(options: Options): Promise<Report> {
@@ -38,7 +38,7 @@ export async function benchTiles(options: Options): Promise<Report> {
       throw new Error('nothing was measured');
     const [of, to] = [withTiles, without].map((each) => rowOf(each, 'ms', (millis) => millis));
     const tails = rowOf(tiles, 'ms p99', ({ p99 }) => p99);
-    if (of === undefined || to === undefined) throw new Error('two logs were started on');
+    if (of === undefined || to === undefined) throw new Error('starts on two logs must be measured');
     return {
       bench: `tiles (medians of ${STARTS} starts; every tile of the tree once, on one connection)`,
       rows: [of, to, rowOf(tiles, 'ms p50', ({ p50 }) => p50), tails, rowOf(tiles, 'ms slowest', ({ max }) => max)],
@@ -56,7 +56,7 @@ function copyLog(from: string, to: string): void {
   forget(to);
 }
 
-/** Makes the log one that was never published. The key file, without which a start makes one, stays. */
+/** Turns the log into one that was never published. The key file stays; without it, a start would create one. */
 function forget(path: string): void {
   const db = new Database(path);
   db.exec('DELETE FROM tiles; DELETE FROM checkpoints');
@@ -66,7 +66,7 @@ function forget(path: string): void {
   }
 }
 
-/** Returns how many lines are under the checkpoint. */
+/** Publishes the log, and returns the number of lines under the checkpoint. */
 function publish(path: string): Promise<number> {
   return withServerOn(SERVICE, path, async () => {
     const db = new Database(path, { readonly: true });

@@ -1,5 +1,5 @@
-// What a model reads to take part over MCP: four agents with real speech play a chamber, each by what the server's instructions and
-// its prompt say. Counted are the results of tools, one copy of each, in tokens of four characters.
+// The amount that a model reads to take part over MCP: four agents with realistic contributions play a chamber, following the server's
+// instructions and prompt. The bench counts the results of tools, one copy of each, in tokens of four characters.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -22,11 +22,11 @@ const TURN_SECONDS = 120;
 const CALL_MILLIS = { timeout: 60_000 };
 
 interface Usage {
-  /** Characters of the results of each tool. */
+  /** The number of characters in the results of each tool. */
   readonly chars: number;
   readonly charsOfReads: number;
   readonly calls: number;
-  /** Characters of tools/list and the instructions, which are there before the first call. */
+  /** The characters of tools/list and the instructions, which a model reads before the first call. */
   readonly charsBefore: number;
 }
 
@@ -117,14 +117,14 @@ interface Item {
   readonly must: string;
 }
 
-/** Plays by the book, with a speaker instead of a model. */
+/** Follows the instructions, with a speaker in place of a model. */
 class Player {
   usage: Usage = { chars: 0, charsOfReads: 0, calls: 0, charsBefore: 0 };
   readonly #client: Client;
   readonly #speaker: Speaker;
   #next = 0;
   #said = 0;
-  /** Whether the server passes for an agent that is done. */
+  /** Whether the server passes on behalf of an agent that is done. */
   #canBeDone = false;
 
   constructor(client: Client, speaker: Speaker) {
@@ -173,7 +173,7 @@ class Player {
   async play(chamberId: number): Promise<void> {
     while (true) {
       const { todo, over } = await this.call<{ todo: readonly Item[]; over: readonly unknown[] }>('wait');
-      // What an earlier release calls over has no outcome yet.
+      // An item that an earlier release reports as over has no outcome yet.
       if (typeof over[0] === 'number') await this.#read(chamberId);
       if (over.length > 0) return;
       for (const item of todo) await this.#act(item);

@@ -1,10 +1,10 @@
-// What may be said of figures: ratios, differences and bounds, each only where the runs allow it.
+// Verdicts on figures: ratios, differences and bounds, each only if the runs allow it.
 import { median, spread } from './figures.ts';
 
 export interface Row {
   readonly what: string;
   readonly unit: string;
-  /** One value a run. */
+  /** One value per run. */
   readonly values: readonly number[];
 }
 
@@ -15,9 +15,9 @@ export interface Target {
 
 export interface Verdict {
   readonly what: string;
-  /** null where the figures allow none; `why` says why. */
+  /** Null if the figures allow no verdict; `why` gives the reason. */
   readonly value: number | null;
-  /** Empty for a ratio. */
+  /** The unit; empty for a ratio. */
   readonly unit: string;
   readonly why: string | null;
   readonly target: Target;
@@ -28,26 +28,26 @@ export interface Compared {
   readonly of: Row;
   readonly to: Row;
   readonly target: Target;
-  /** Why the two sides can't be compared at all, e.g. because answers were refused. */
+  /** Reasons why the two sides cannot be compared at all, such as failed requests. */
   readonly objections?: readonly string[];
 }
 
-/** Runs that differ by more than this share of their median say more about the machine than about the program. */
+/** The maximum spread as a share of the median; a larger one says more about the machine than about the program. */
 const SPREAD_MAX = 0.3;
 
-/** The ratio of two medians. */
+/** Compares two medians by their ratio. */
 export function compare({ what, of, to, target, objections = [] }: Compared): Verdict {
   const why = [...objections, ...[of, to].flatMap(tooFarApart)];
   return verdict({ what, unit: '', target }, median(of.values) / median(to.values), why);
 }
 
-/** Says by how much one median lies above another, in their unit. */
+/** Compares two medians by their difference, in their unit. */
 export function exceed({ what, of, to, target, objections = [] }: Compared): Verdict {
   const why = [...objections, ...[of, to].flatMap(tooFarApart)];
   return verdict({ what, unit: of.unit, target }, median(of.values) - median(to.values), why);
 }
 
-/** A figure that stands for itself: its runs may differ as long as they agree about the target. */
+/** Judges a single figure; its runs may differ as long as they agree about the target. */
 export function bound({ what, of, target, objections = [] }: Omit<Compared, 'to'>): Verdict {
   const agree = new Set(of.values.map((value) => isMet(value, target))).size === 1;
   const why = agree ? objections : [...objections, ...tooFarApart(of)];
@@ -67,7 +67,7 @@ function tooFarApart({ what, values }: Row): readonly string[] {
   const apart = spread(values);
   return apart <= SPREAD_MAX
     ? []
-    : [`the runs of ${what} lie ${percent(apart)} apart (more than ${percent(SPREAD_MAX)})`];
+    : [`the runs of ${what} differ by ${percent(apart)} (more than ${percent(SPREAD_MAX)})`];
 }
 
 function percent(share: number): string {

@@ -1,4 +1,4 @@
-// The service against that of another checkout, built before: `npm run bench -- versus --against ../other`.
+// The service against that of another built checkout: `npm run bench -- versus --against ../other`.
 import { type PostgresServer, startPostgres } from '../kit/postgres-server.ts';
 import { type Contest, type Figures, measureMoves } from './nodes.ts';
 import type { Options } from './options.ts';
@@ -7,7 +7,7 @@ import { failuresOf, measureInRounds, rowOf, type Series } from './rounds.ts';
 import { SERVICE, type Side, serviceOf } from './sides.ts';
 import { compare } from './verdicts.ts';
 
-/** No figure may be worse by more than a tenth. */
+/** No figure may be worse by more than 10 %. */
 const AT_LEAST = { is: 'at least', value: 0.9 } as const;
 const AT_MOST = { is: 'at most', value: 1.1 } as const;
 

@@ -1,4 +1,4 @@
-// Withheld lines against lines: what a chamber of stubs costs a reader, and the first request that folds it.
+// Withheld lines against original ones: the cost of reading a chamber of stubs, and of the first request that folds it.
 import { copyFileSync, existsSync, rmSync } from 'node:fs';
 import { withhold } from '../../src/crypto/stub.ts';
 import { publicKeyOf, signWith } from '../../src/keys/private-key.ts';
@@ -20,9 +20,9 @@ const READS = 5;
 const PAGE = 1_000;
 
 interface Figures {
-  /** The time of a read of the whole chamber, page by page. */
+  /** The time to read the whole chamber, page by page. */
   readonly readMillis: number;
-  /** Of the first view of the chamber. */
+  /** The time of the first view of the chamber. */
   readonly foldMillis: number;
   readonly bytes: number;
 }
@@ -42,7 +42,7 @@ export async function benchWithheld(options: Options): Promise<Report> {
     rowOf(about('first view', each), 'ms', ({ foldMillis }) => foldMillis),
   );
   const [bytes, plainBytes] = series.map((each) => rowOf(about('read', each), 'bytes', (run) => run.bytes));
-  if (!read || !plainRead || !fold || !plainFold || !bytes || !plainBytes) throw new Error('two logs were read');
+  if (!read || !plainRead || !fold || !plainFold || !bytes || !plainBytes) throw new Error('reads of two logs must be measured');
   return {
     bench: `withheld (${stubs} of ${scaled(LINES, options)} lines withheld, medians of ${READS} reads)`,
     rows: [read, plainRead, fold, plainFold, bytes, plainBytes],
@@ -63,7 +63,7 @@ export async function benchWithheld(options: Options): Promise<Report> {
   };
 }
 
-/** Every line that holds a text is withheld. */
+/** Withholds every line that holds a text. */
 async function withheldCopy(plain: string): Promise<{ readonly path: string; readonly stubs: number }> {
   const path = plain.replace(/\.db$/, '-stubs.db');
   for (const suffix of ['', '-wal', '-shm', '.lock']) rmSync(path + suffix, { force: true });

@@ -1,4 +1,4 @@
-// A baseline as a separate process: `node baseline.js <front> <check> <commit>`, e.g. `hono sodium group`; `hello` looks at nothing.
+// Runs a baseline as a separate process: `node baseline.js <front> <check> <commit>`, e.g. `hono sodium group`; `hello` ignores the request.
 import type { AddressInfo } from 'node:net';
 import { parseBody } from '../../../src/moves/move.ts';
 import { moves } from '../../../src/moves/registry.ts';
@@ -29,7 +29,7 @@ async function answer(path: string, request: FloorRequest): Promise<FloorAnswer>
   return { status: 200, body: { eventId: await store(Number(path.split('/')[2]), request) } };
 }
 
-/** What the load asks for before the clock starts. */
+/** Handles the requests that the load sends before the clock starts. */
 function prepare(path: string): object {
   return path === '/chambers' ? { chamberId: ++chambers, phase: 'LOBBY' } : { ok: true, turnOrder: 0 };
 }

@@ -1,4 +1,4 @@
-// What every baseline checks of a request, written as short as it can honestly be: body digest, headers, signature base.
+// The minimal checks that every baseline makes of a request: body digest, headers, signature base.
 import * as crypto from 'node:crypto';
 import { parseDid } from '../../../src/crypto/did-key.ts';
 
@@ -25,7 +25,7 @@ const AGE_SECONDS_MAX = 300;
 
 const keys = new Map<string, Uint8Array>();
 
-/** Throws when the request is malformed, too old or its digest is wrong; the signature itself is not checked here. */
+/** Throws if the request is malformed or too old, or if its digest is wrong; does not check the signature. */
 export function readEvidence(request: FloorRequest): Evidence {
   const { method, targetUri, contentDigest, body } = request;
   const digest = crypto.createHash('sha256').update(body).digest('base64');

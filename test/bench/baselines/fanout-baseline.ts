@@ -1,4 +1,4 @@
-// The baseline of live delivery: a signed move is on disk first, then one frame, prepared once, is written to every socket.
+// The baseline of live delivery: a signed move is first on disk; then one frame, prepared once, is written to every socket.
 import type { AddressInfo, Socket } from 'node:net';
 import { framesOf } from '../../../src/stream/frames.ts';
 import type { FloorRequest } from './evidence.ts';
@@ -23,7 +23,7 @@ server.listen(0, '127.0.0.1', () => {
 });
 process.once('SIGTERM', () => process.exit(0));
 
-/** There is one chamber. */
+/** There is only one chamber. */
 async function answer(path: string, request: FloorRequest): Promise<FloorAnswer> {
   if (!isMove(path)) return { status: 200, body: { chamberId: 1, ok: true } };
   if (!(await check(request))) return { status: 401, body: { error: 'FORUM_ERR_SIGNATURE', detail: 'verification' } };

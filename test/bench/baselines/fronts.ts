@@ -1,4 +1,4 @@
-// The two HTTP servers that the baselines stand on, each as plain as its documentation.
+// The two HTTP servers of the baselines, each as simple as its documentation shows.
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { Hono } from 'hono';
@@ -11,7 +11,7 @@ export interface FloorAnswer {
   readonly body: object;
 }
 
-/** `read` is null where a baseline answers without looking at the request. */
+/** `read` is null if a baseline ignores the request. */
 export interface Handler {
   readonly isHello: boolean;
   readonly answer: (path: string, request: FloorRequest) => Promise<FloorAnswer>;
@@ -19,7 +19,7 @@ export interface Handler {
 
 const HELLO = { hello: 'world' };
 
-/** The timeout of the service: the load signs for some seconds while its connections are idle. */
+/** The service's own timeout: the load signs for some seconds while its connections are idle. */
 const KEEP_ALIVE_MS = 60_000;
 
 export function createFront(front: Front, handler: Handler): Server {

@@ -1,4 +1,4 @@
-// How the baseline keeps moves in PostgreSQL: one statement for all that are due, one after another.
+// How the baseline stores moves in PostgreSQL: one statement for all pending moves, one statement at a time.
 import pg from 'pg';
 import { BIGINT, BYTEA, encode, TEXT } from '../../../src/log/postgres/arrays.ts';
 import type { FloorRequest } from './evidence.ts';

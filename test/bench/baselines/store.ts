@@ -1,4 +1,4 @@
-// How the baselines keep a move: one row in SQLite, WAL, synchronous=FULL, in one transaction each or one for all that are due.
+// How the baselines store a move: one row in SQLite (WAL, synchronous=FULL), in a transaction per move or per batch.
 import Database from 'better-sqlite3';
 import type { FloorRequest } from './evidence.ts';
 

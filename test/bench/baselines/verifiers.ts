@@ -1,4 +1,4 @@
-// The ways to verify a signature that the baselines are compared by.
+// The ways in which baselines verify signatures.
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
 import { hashes, verify as nobleVerify } from '@noble/ed25519';
@@ -7,7 +7,7 @@ import { httpbis } from 'http-message-signatures';
 import { type Evidence, type FloorRequest, readEvidence } from './evidence.ts';
 
 export type VerifyMode = 'none' | 'sodium' | 'node' | 'noble' | 'library';
-/** Resolves to whether the request is signed rightly; its digest is checked in any case. */
+/** Resolves to whether the signature is valid; throws if the digest is wrong. */
 export type Check = (request: FloorRequest) => Promise<boolean>;
 
 hashes.sha512 = sha512;
@@ -83,7 +83,7 @@ function checkByNoble({ publicKey, base, signature }: Evidence): boolean {
   return nobleVerify(signature, base, publicKey);
 }
 
-/** Checks as a reader of the packages' own pages would write it. */
+/** Verifies as the packages' documentation suggests. */
 async function checkByLibrary(request: FloorRequest): Promise<boolean> {
   const { publicKey } = readEvidence(request);
   const message = {

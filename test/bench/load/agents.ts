@@ -1,4 +1,4 @@
-// Agents of the load: keys, DIDs and requests signed before the clock starts, as the raw bytes of an HTTP/1.1 request.
+// Agents of the load: keys, DIDs and requests, signed before the clock starts, as the raw bytes of an HTTP/1.1 request.
 import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { toDid } from '../../../src/crypto/did-key.ts';
 
@@ -15,18 +15,18 @@ export function makeAgent(): Agent {
 }
 
 export interface RequestOptions {
-  /** host:port of the service. */
+  /** The service's host and port. */
   readonly authority: string;
   readonly method: string;
   readonly path: string;
   readonly body: string;
-  /** Headers that are not signed. */
+  /** Headers that the signature does not cover. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 let nonce = 0;
 
-/** An HTTP request with Content-Digest, Signature-Input and Signature (RFC 9421); no two are alike. */
+/** Returns a unique HTTP request with Content-Digest, Signature-Input and Signature (RFC 9421). */
 export function signedRequest(agent: Agent, options: RequestOptions): Buffer {
   const { authority, method, path, body, headers } = options;
   const digest = `sha-256=:${createHash('sha256').update(body).digest('base64')}:`;

@@ -1,16 +1,16 @@
-// Prepares chambers over HTTP: agents registered, chamber created and joined, then DEBATE by its deadlines alone.
+// Prepares chambers over HTTP: registers agents, creates and joins chambers, and waits for DEBATE.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Agent, makeAgent, rawRequest, signedRequest } from './agents.ts';
 import type { Answer, Connection } from './connection.ts';
 
-/** Enough to register and join on the slowest of the baselines, and on nodes that have just started. */
+/** Enough time to register and join on the slowest baseline, and on nodes that have just started. */
 const LOBBY_MILLIS = 4_000;
-/** The time for each agent of a chamber; few of them make no difference. */
+/** The additional time per agent of a chamber. */
 const LOBBY_MILLIS_PER_AGENT = 60;
 const DAY_MILLIS = 86_400_000;
 
 export interface Deadline {
-  /** When DEBATE begins, milliseconds since 1970. */
+  /** The start of DEBATE, in milliseconds since 1970. */
   readonly debateFrom: number;
 }
 

@@ -1,4 +1,4 @@
-// One keep-alive HTTP/1.1 connection that does no more than a load generator needs, so that the service has the cores.
+// A minimal keep-alive HTTP/1.1 connection for a load generator, so that the service has the cores.
 import { connect, type Socket } from 'node:net';
 
 export interface Answer {
@@ -34,7 +34,7 @@ export class Connection {
     });
   }
 
-  /** One request at a time: the next is sent when the answer to the one before has come. */
+  /** Sends one request at a time: the next one after the response to the previous one. */
   send(request: Buffer, onAnswer: (answer: Answer) => void): void {
     this.#onAnswer = onAnswer;
     if (this.#socket.destroyed) this.#onFailure?.(new Error('the service had closed the connection'));
@@ -66,7 +66,7 @@ export class Connection {
   }
 }
 
-/** The answer in these bytes once it is whole. */
+/** Returns the response in these bytes once it is complete. */
 function parseAnswer(bytes: Buffer): Answer | undefined {
   const headEnd = bytes.indexOf(HEAD_END);
   if (headEnd === -1) return undefined;

@@ -1,19 +1,19 @@
-// What the consumers of one chamber have got, and how long each move took to reach each of them.
+// Counts the messages that the consumers of one chamber receive, and times the delivery of each move.
 
 const STALLED_MS = 60_000;
 
 export class Deliveries {
-  /** The times from sending each timed move. */
+  /** The milliseconds from sending each timed move to its delivery. */
   readonly latencies: number[] = [];
-  /** The times from the response to it; 0 if the consumer had it before. */
+  /** The milliseconds from the response to a move to its delivery; 0 if the delivery came first. */
   readonly wakeUps: number[] = [];
   /** Messages by consumer. */
   readonly #counts: number[];
-  /** When the n-th move was sent, for those whose way is timed. */
+  /** The times at which the timed moves were sent, by index. */
   readonly #sentAt: (number | undefined)[] = [];
   readonly #answeredAt: (number | undefined)[] = [];
   #total = 0;
-  /** The deliveries to each consumer of what was expected before. */
+  /** The deliveries expected per consumer before the latest `more`. */
   #settled = 0;
   #awaited = 0;
   #onAll: (() => void) | undefined;
@@ -22,7 +22,7 @@ export class Deliveries {
     this.#counts = new Array<number>(consumers).fill(0);
   }
 
-  /** Resolves when every consumer has had that many moves more, and rejects when one has had others or some never come. */
+  /** Resolves when every consumer has received that many more moves; rejects if one receives a different number or moves do not arrive. */
   more(moves: number): Promise<void> {
     this.#settled = this.#awaited;
     this.#awaited += moves;
@@ -37,7 +37,7 @@ export class Deliveries {
     });
   }
 
-  /** Says that the move of that index, of those expected last, was sent. */
+  /** Records that a move was sent; `index` counts the moves expected by the latest `more`. */
   sent(index: number, at: number): void {
     this.#sentAt[this.#settled + index] = at;
   }

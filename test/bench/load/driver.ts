@@ -1,9 +1,8 @@
-// The load's process: runs the one task that its parent sends, sends back the measurements, and exits when it is disconnected.
+// The load's process: runs the task that its parent sends, returns the measurements, and exits when it is disconnected.
 import { driveFanout, type FanoutResult, type FanoutTask } from './fanout.ts';
 import { driveIdle, type IdleResult, type IdleTask } from './idle.ts';
-import { INTERRUPT } from './interrupt.ts';
 import { driveMoves, type MovesResult, type MovesTask } from './moves.ts';
-import { driveProbe, type ProbeResult, type ProbeTask } from './probe.ts';
+import { driveProbe, INTERRUPT, type ProbeResult, type ProbeTask } from './probe.ts';
 import { driveReplay, type ReplayResult, type ReplayTask } from './replay.ts';
 
 export type Task = MovesTask | FanoutTask | ReplayTask | ProbeTask | IdleTask;

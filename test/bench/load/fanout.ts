@@ -1,4 +1,4 @@
-// Live consumers of one chamber in this process, which also posts the moves: so both ends of a delivery share a clock.
+// Live consumers of one chamber, and the posters of its moves, in one process: both ends of a delivery share a clock.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Latencies, latenciesOf } from '../figures.ts';
 import { type Agent, signedRequest } from './agents.ts';
@@ -10,27 +10,27 @@ import { subscribe } from './subscriber.ts';
 export interface FanoutTask {
   readonly kind: 'fanout';
   readonly authority: string;
-  /** Another node, where the consumers are; absent: the same. */
+  /** The node of the consumers; by default, the node of the posters. */
   readonly consumersAt?: string;
   readonly consumers: number;
-  /** Each posts one move after another, as fast as it is answered; the bursts follow each other. */
+  /** Each poster sends one move after another, as fast as the responses come; bursts follow each other. */
   readonly bursts: readonly { readonly posters: number; readonly movesEach: number }[];
-  /** Then these, one every `everyMillis`, unless the one before has no response yet. */
+  /** The moves after the bursts, one every `everyMillis`, or later if the previous one has no response yet. */
   readonly pacedMoves: number;
   readonly everyMillis: number;
 }
 
 export interface FanoutResult {
-  /** The rate of each burst, until every consumer has all of it. */
+  /** The rate of each burst, until every consumer has received all of it. */
   readonly deliveriesPerSecond: readonly number[];
-  /** The times from sending a paced move to each consumer's having it whole. */
+  /** The times from sending a paced move until each consumer has received all of it. */
   readonly latency: Latencies;
-  /** The times from the response to it; 0 if the consumer had it before. */
+  /** The times from the response to a move until its delivery; 0 if the delivery came first. */
   readonly wakeUp: Latencies;
 }
 
 const WARM_UP_MOVES = 60;
-/** Consumers that shake hands at once. */
+/** The maximum number of concurrent handshakes. */
 const HANDSHAKES_MAX = 100;
 
 export async function driveFanout(task: FanoutTask): Promise<FanoutResult> {
@@ -93,7 +93,7 @@ function signer(authority: string, chamberId: number, agent: Agent): (count: num
     });
 }
 
-/** Seconds until all is delivered. */
+/** Returns the seconds until all moves are delivered. */
 async function post(
   connections: readonly Connection[],
   burst: readonly (readonly Buffer[])[],

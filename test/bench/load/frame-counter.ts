@@ -1,4 +1,4 @@
-// Counts the text messages in a stream of unmasked WebSocket frames (RFC 6455, 5.2), however the bytes come in pieces.
+// Counts the text messages in a stream of unmasked WebSocket frames (RFC 6455, 5.2), however the stream is split into chunks.
 
 const OPCODE = 0x0f;
 const TEXT = 0x1;
@@ -48,7 +48,7 @@ export class FrameCounter {
     return length === LENGTH_16 ? this.#header.readUInt16BE(2) : length;
   }
 
-  /** How many messages the frame was. */
+  /** Returns the number of messages that the frame completes. */
   #endFrame(): number {
     this.#headerBytes = 0;
     const opcode = (this.#header[0] as number) & OPCODE;

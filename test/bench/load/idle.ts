@@ -1,4 +1,4 @@
-// Consumers of quiet chambers, which stay until this process is let go.
+// Consumers of quiet chambers, which stay connected until this process ends.
 import { subscribe } from './subscriber.ts';
 
 export interface IdleTask {
@@ -28,7 +28,7 @@ export async function driveIdle({ authority, chambers, consumers }: IdleTask): P
 }
 
 function unexpected(): never {
-  throw new Error('a quiet chamber said something');
+  throw new Error('a quiet chamber sent data');
 }
 
 function fail(error: Error): never {

@@ -1,4 +1,4 @@
-// Signed moves at full speed: each connection drives its own chamber, in which its agents debate and pass in turn.
+// Signed moves at full speed: each connection drives its own chamber, in which the agents debate and pass in turn.
 import { acceptReceipt } from '../../../src/crypto/receipt.ts';
 import type { Latencies } from '../figures.ts';
 import { latenciesOf } from '../figures.ts';
@@ -9,23 +9,23 @@ import type { Span } from './span.ts';
 
 export interface MovesTask {
   readonly kind: 'moves';
-  /** What signatures cover. */
+  /** The host and port that signatures cover. */
   readonly authority: string;
   /** Further nodes of the service. */
   readonly others?: readonly string[];
-  /** Sends a chamber's moves to all nodes in turn, else to one. */
+  /** Whether a chamber's moves go to all nodes in turn; otherwise they go to one node. */
   readonly isSpread?: boolean;
   readonly connections: number;
   readonly agentsPerChamber: number;
-  /** Asks for a receipt of every move. */
+  /** Whether every move asks for a receipt. */
   readonly wantsReceipts?: boolean;
-  /** Members of each chamber's creation: rounds and the like. */
+  /** Optional members of each chamber's creation, such as rounds. */
   readonly pace?: object;
-  /** The time to create the chambers; by default enough for some. */
+  /** The time to create the chambers; the default is enough for a few. */
   readonly lobbyMillis?: number;
-  /** Signed beforehand for each connection; the run ends when one has none left. */
+  /** The number of moves signed in advance for each connection; the run ends when a connection has none left. */
   readonly movesPerConnection: number;
-  /** Send them again and again for as long: only for baselines that look at nothing. */
+  /** How often the moves are sent; more than once only for baselines that ignore requests. */
   readonly rounds: number;
 }
 
@@ -33,13 +33,13 @@ export interface MovesResult {
   readonly perSecond: number;
   readonly latency: Latencies;
   readonly answers: number;
-  /** What was counted. */
+  /** The period that was counted. */
   readonly span: Span;
-  /** The first answer that was not 200. */
+  /** The first response other than 200. */
   readonly failure: string | null;
 }
 
-/** The first fifth is warm-up and is not counted. */
+/** The share of the moves that is warm-up and not counted. */
 const WARM_UP_SHARE = 0.2;
 
 export async function driveMoves(task: MovesTask): Promise<MovesResult> {
@@ -53,7 +53,7 @@ export async function driveMoves(task: MovesTask): Promise<MovesResult> {
   return result;
 }
 
-/** What one chamber's moves are sent over, in turn. */
+/** Opens the connections that a chamber's moves use in turn. */
 function open(
   { authority, others = [], isSpread = false }: MovesTask,
   chamber: number,

@@ -1,28 +1,31 @@
-// Requests some paths in turn on one connection, with a pause after each round, and notes when each request was sent and how long the
-// answer took.
+// Requests some paths in turn on one connection, with a pause after each round, and records when each request was sent and how long the
+// response took.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { rawRequest } from './agents.ts';
 import { describeAnswer } from './chambers.ts';
 import { Connection } from './connection.ts';
 import { epochNow } from './span.ts';
 
+/** The message with which the parent ends a task that runs until it is interrupted. */
+export const INTERRUPT = 'interrupt';
+
 export interface ProbeTask {
   readonly kind: 'probe';
   readonly authority: string;
   readonly paths: readonly string[];
-  /** Absent: until it is interrupted. */
+  /** The duration; by default, until the task is interrupted. */
   readonly forMillis?: number;
   readonly pauseMillis: number;
 }
 
 export interface Sample {
-  /** Milliseconds since 1970, when the request was sent. */
+  /** The time at which the request was sent, in milliseconds since 1970. */
   readonly at: number;
   readonly millis: number;
 }
 
 export interface ProbeResult {
-  /** One list for each path. */
+  /** The samples of each path. */
   readonly samples: readonly (readonly Sample[])[];
 }
 

@@ -1,4 +1,4 @@
-// One late reader that takes a chamber's whole log again and again, over a WebSocket or as NDJSON.
+// A late reader that reads a chamber's whole log repeatedly, over a WebSocket or as NDJSON.
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { epochNow, type Span } from './span.ts';
 import { subscribe } from './subscriber.ts';
@@ -8,14 +8,14 @@ export interface ReplayTask {
   readonly authority: string;
   readonly over: 'websocket' | 'ndjson';
   readonly chamberId: number;
-  /** How many the chamber has. */
+  /** The number of lines of the chamber. */
   readonly lines: number;
-  /** The last replay begins before that. */
+  /** The time before which the last replay starts. */
   readonly forMillis: number;
 }
 
 export interface ReplayResult {
-  /** The rate of each replay, from the handshake or the first request on. */
+  /** The rate of each replay, measured from the handshake or the first request. */
   readonly linesPerSecond: readonly number[];
   readonly span: Span;
 }
@@ -50,7 +50,7 @@ function readStream({ authority, chamberId, lines }: ReplayTask): Promise<void> 
   });
 }
 
-/** The most that the service returns at once. */
+/** The maximum number of lines in a response of the service. */
 const PAGE_LINES = 10_000;
 const LINE_BREAK = 0x0a;
 const agent = new Agent({ keepAlive: true });

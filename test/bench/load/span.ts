@@ -1,4 +1,4 @@
-// When something took place, on a clock that all processes of the machine share.
+// Spans of time on a clock that all processes of the machine share.
 
 /** Milliseconds since 1970. */
 export interface Span {
@@ -10,7 +10,7 @@ export function epochNow(): number {
   return performance.timeOrigin + performance.now();
 }
 
-/** The requests made while something else was running. */
+/** Returns the requests made within the span. */
 export function during<Each extends { readonly at: number }>(
   all: readonly Each[],
   { from, until }: Span,

@@ -1,25 +1,25 @@
-// A WebSocket consumer that does no more than count: it finds frames by their headers and looks at no payload.
+// A WebSocket consumer that only counts: it finds frames by their headers and ignores payloads.
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { FrameCounter } from './frame-counter.ts';
 
 export interface SubscriberOptions {
   readonly authority: string;
-  /** E.g. /chambers/1/stream?after=0. */
+  /** A path such as /chambers/1/stream?after=0. */
   readonly path: string;
-  /** Called with how many messages have become whole. */
+  /** Called with the number of messages just completed. */
   readonly onMessages: (count: number) => void;
   readonly onEnd: (error: Error) => void;
 }
 
 const READ_BYTES = 1_048_576;
-/** All consumers of the process read into it, one after another. */
+/** A read buffer that all consumers of the process share, which is safe because reads are synchronous. */
 const shared = Buffer.allocUnsafe(READ_BYTES);
 const HEAD_END = '\r\n\r\n';
-/** An empty pong, masked with zeros as a client must. */
+/** An empty pong, masked with zeros, since clients must mask. */
 const PONG = Buffer.from([0x8a, 0x80, 0, 0, 0, 0]);
 
-/** Resolves with the socket once the service has accepted the handshake; messages are counted from the first byte after it. */
+/** Resolves to the socket once the service has accepted the handshake; counting starts with the first byte after it. */
 export function subscribe({ authority, path, onMessages, onEnd }: SubscriberOptions): Promise<Socket> {
   const { hostname, port } = new URL(`http://${authority}`);
   return new Promise((resolve, reject) => {
@@ -44,7 +44,7 @@ export function subscribe({ authority, path, onMessages, onEnd }: SubscriberOpti
       const end = head.indexOf(HEAD_END);
       if (end === -1) return;
       if (!head.startsWith('HTTP/1.1 101 ')) {
-        reject(new Error(`the handshake was answered ${head.slice(0, 300)}`));
+        reject(new Error(`the response to the handshake was ${head.slice(0, 300)}`));
         return;
       }
       isOpen = true;

@@ -1,4 +1,4 @@
-// Appends chambers to a log as the spine does, staged in batches, but without signatures and with its own clock.
+// Appends chambers to a log in staged batches, like the service, but without signatures and with its own clock.
 import { type Chamber, stageAccountEvent, stageChamberEvent } from '../../../src/forum/staging.ts';
 import type { LogEntry } from '../../../src/log/log.ts';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
@@ -37,7 +37,7 @@ export class LogWriter {
     return writer;
   }
 
-  /** Chambers of those sizes, from LOBBY into DEBATE; their moves alternate. */
+  /** Writes chambers of those sizes, from LOBBY into DEBATE; their moves alternate. */
   async growChambers(sizes: readonly number[]): Promise<void> {
     const debateFrom = this.#now + 1;
     const chambers = sizes.map((size): Growing => ({ chamberId: this.#create(debateFrom), size }));

@@ -1,5 +1,5 @@
-// Events as agents would have caused them, each with evidence of the usual length. Its digest is right; its signature is
-// none, only bytes that no other has: nothing that reads a log verifies it but the auditor, and making a million takes long.
+// Events as agents would have caused them, each with evidence of the usual length. The digest is correct; the signature is a unique
+// placeholder, because only the auditor verifies it, and a million real ones take long.
 import { createHash } from 'node:crypto';
 import { signatureKey } from '../../../src/crypto/http-signature.ts';
 import { parseBody } from '../../../src/moves/move.ts';
@@ -34,7 +34,7 @@ export function registration({ did, pubkeyHex }: Agent): [AccountFact, Author] {
   ];
 }
 
-/** LOBBY and PROPOSAL end at `debateFrom`. */
+/** Returns a creation whose LOBBY and PROPOSAL end at `debateFrom`. */
 export function creation(agent: Agent, debateFrom: Millis): [MoveFact, Author] {
   const ends = [
     debateFrom,
@@ -59,7 +59,7 @@ export function joining(agent: Agent, chamberId: number, turnOrder: number): [Mo
   return [{ type: 'chamber.joined', payload: { turnOrder } }, evidence(agent, `/chambers/${chamberId}/join`, '{}')];
 }
 
-/** Agents debate and pass in turn. */
+/** Returns a move; the agents debate and pass in turn. */
 export function move(agents: readonly Agent[], chamberId: number, index: number): [MoveFact, Author] {
   const turn = Math.floor(index / 2);
   const [agent, next] = [agents[turn % agents.length] as Agent, agents[(turn + 1) % agents.length] as Agent];

@@ -1,4 +1,4 @@
-// An exported chamber whose moves are really signed, as the auditor reads it: written once and kept between runs.
+// An exported chamber with real signatures, as input for the auditor, written once and kept between runs.
 import { sign } from 'node:crypto';
 import { closeSync, existsSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -13,7 +13,7 @@ import { type Author, creation, joining, move } from './past.ts';
 const CHAMBER_ID = 1;
 const MEMBERS = 3;
 const START = Date.parse('2026-11-01T00:00:00Z');
-/** A day holds 864,000 events: all signatures could still be used again. */
+/** A day holds 864,000 events, so that the auditor must remember all signatures. */
 const EVERY_MILLIS = 100;
 
 export function signedLines(events: number): string {

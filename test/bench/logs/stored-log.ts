@@ -1,5 +1,5 @@
-// Large logs to read from: written once through the service's own spine, so that lines, chain, tree and tables are those
-// of a real one, and kept between runs.
+// Large logs to read from, written once with the service's own code, so that lines, chain, tree and tables are real, and kept between
+// runs.
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { SCHEMA_VERSION } from '../../../src/log/sqlite/schema.ts';
@@ -8,14 +8,14 @@ import { LogWriter } from './log-writer.ts';
 
 export interface LogSpec {
   readonly name: string;
-  /** Events of each chamber, which gets its id from its place, from 1. */
+  /** The number of events of each chamber; the ids follow the order, from 1. */
   readonly chambers: readonly number[];
 }
 
-/** The number to be raised when what is written changes. */
+/** Raise this number when the contents of the logs change. */
 const FORM = 1;
 
-/** The path of the database; a service may be started on it, as none of its events ever changes. */
+/** Returns the path of the database. A service may be started on it, because its events never change. */
 export async function storedLog({ name, chambers }: LogSpec): Promise<string> {
   const events = chambers.reduce((sum, size) => sum + size, 0);
   const path = resolve(BENCH_FOLDER, `${name}-${chambers.length}-${events}-schema${SCHEMA_VERSION}-form${FORM}.db`);
@@ -30,7 +30,7 @@ export async function storedLog({ name, chambers }: LogSpec): Promise<string> {
   return path;
 }
 
-/** Chambers that grow at the same time, their events one after another. */
+/** The number of chambers that grow concurrently. */
 const CHAMBERS_AT_ONCE = 100;
 
 async function write(path: string, sizes: readonly number[]): Promise<void> {
