@@ -1,4 +1,4 @@
-// The signature of a callback, by an independent signer's rules, and the id of a duty.
+// The signature of a callback, checked with an independent signer, and the id of a duty.
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { callbackBase, callbackParams, webhookId } from '../../src/crypto/callback.ts';
@@ -12,7 +12,7 @@ const DUTY = {
 };
 
 describe('a callback', () => {
-  it('is signed over method, URL, body, id and time of the try', () => {
+  it('the signature of a callback covers method, URL, body, id and time of the attempt', () => {
     const params = callbackParams({ created: 1893500701, keyid: 'thumbprint' });
     const request = {
       '@method': 'POST',
@@ -35,7 +35,7 @@ describe('a callback', () => {
     expect(() => callbackBase(forged, params)).toThrow('"@target-uri" must not hold a line break');
   });
 
-  it('has an id that is the hash of its duty, and another one for another turn', () => {
+  it('the id of a callback is the hash of its duty, and differs between turns', () => {
     const text = JSON.stringify([DUTY.logId, DUTY.did, 12, 'pass', DUTY.turnBeganAt]);
     expect(webhookId(DUTY)).toBe(createHash('sha256').update(text).digest('base64url'));
     const ids = [DUTY, { ...DUTY, turnBeganAt: '2030-01-01T12:26:00.000Z' }, { ...DUTY, chamberId: 13 }].map(webhookId);

@@ -8,11 +8,11 @@ import { type Hex, toHex } from '../../src/vocabulary/values.ts';
 const { vectors } = fixture;
 
 describe('a commitment', () => {
-  it.each(vectors)('hashes $comment', ({ commitment, salt, ...opening }) => {
+  it.each(vectors)('the commitment of $comment has the expected hash', ({ commitment, salt, ...opening }) => {
     expect(commitmentHash({ ...opening, salt: salt as Hex })).toBe(commitment);
   });
 
-  it('encodes as viem does', () => {
+  it('the encoding of a commitment equals viem’s', () => {
     const parameters = parseAbiParameters('uint256, string, (string ideaId, uint256 bps)[], bytes');
     const text = fc.string({ unit: 'grapheme', maxLength: 70 });
     const allocations = fc.array(fc.record({ ideaId: text, bps: fc.nat() }), { maxLength: 5 });
@@ -27,7 +27,7 @@ describe('a commitment', () => {
     );
   });
 
-  it('differs between all openings of the fixture', () => {
+  it('all openings of the fixture have different commitments', () => {
     expect(new Set(vectors.map(({ commitment }) => commitment)).size).toBe(vectors.length);
   });
 });

@@ -1,4 +1,4 @@
-// Members of a dictionary field as text (RFC 9651).
+// Splitting a dictionary field (RFC 9651) into the texts of its members.
 import { expect, test } from 'vitest';
 import { dictionaryMembers } from '../../src/crypto/dictionary-field.ts';
 
@@ -10,7 +10,7 @@ test.each([
   ['a string that ends with an escaped backslash', 'a="x\\\\"'],
   ['a string that ends with a percent sign', 'a="%"'],
   ['parameters of both kinds', 'a;p="\\"";q=%"\\"'],
-])('a member follows %s', (_what, first) => {
+])('a member is recognised after %s', (_what, first) => {
   const members = dictionaryMembers(`${first}, sig1=:AA==:`);
   expect([...(members ?? [])]).toEqual([
     ['a', first],

@@ -10,12 +10,12 @@ import { fromHex } from '../../src/vocabulary/values.ts';
 const KEY = fc.uint8Array({ minLength: 32, maxLength: 32 });
 
 describe('a DID', () => {
-  it.each(dids.valid)('stands for $comment', ({ publicKey, did }) => {
+  it.each(dids.valid)('a DID represents $comment', ({ publicKey, did }) => {
     expect(toDid(fromHex(publicKey))).toBe(did);
     expect(parseDid(did)).toEqual(fromHex(publicKey));
   });
 
-  it('of any 32 bytes parses to them', () => {
+  it('the DID of any 32 bytes parses to these bytes', () => {
     fc.assert(
       fc.property(KEY, (key) => {
         expect(parseDid(toDid(key))).toEqual(key);
@@ -23,7 +23,7 @@ describe('a DID', () => {
     );
   });
 
-  it('has one text only: what parses is what the key is written as', () => {
+  it('a key has only one DID that parses', () => {
     const digit = fc.constantFrom(...'123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz');
     const neighbour = fc.tuple(KEY, fc.nat({ max: 55 }), digit);
     fc.assert(
@@ -36,11 +36,11 @@ describe('a DID', () => {
     );
   });
 
-  it.each(dids.refused)('is rejected with $comment', ({ did }) => {
+  it.each(dids.refused)('a DID is rejected: $comment', ({ did }) => {
     expect(parseDid(did)).toBeUndefined();
   });
 
-  it.each([0, 31, 33])('is not made of %i bytes', (length) => {
+  it.each([0, 31, 33])('a key of %i bytes has no DID', (length) => {
     expect(() => toDid(new Uint8Array(length))).toThrow(new RangeError('an Ed25519 public key has 32 bytes'));
   });
 });
@@ -49,20 +49,20 @@ describe('a public key', () => {
   const good = publicKeys.filter(({ weakness }) => weakness === null);
   const weak = publicKeys.filter(({ weakness }) => weakness !== null);
 
-  it.each(good)('is taken: $comment', ({ publicKey }) => {
+  it.each(good)('a public key is accepted: $comment', ({ publicKey }) => {
     expect(weaknessOf(fromHex(publicKey))).toBeUndefined();
   });
 
-  it.each(weak)('is rejected: $comment', ({ publicKey, weakness }) => {
+  it.each(weak)('a public key is rejected: $comment', ({ publicKey, weakness }) => {
     expect(weaknessOf(fromHex(publicKey))).toContain(weakness);
   });
 
-  it('is named by its thumbprint, as in RFC 8037, appendix A.3', () => {
+  it('the thumbprint of a public key is that of RFC 8037, appendix A.3', () => {
     const publicKey = fromHex('0xd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a');
     expect(thumbprintOf(publicKey)).toBe('kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k');
   });
 
-  it('is rejected where one signature would be valid for every message', () => {
+  it('a public key for which one signature would be valid for every message is rejected', () => {
     const identity = Uint8Array.of(1, ...new Uint8Array(31));
     const key = toVerifyingKey(identity);
     const signature = Uint8Array.of(...identity, ...new Uint8Array(32));

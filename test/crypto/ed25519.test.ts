@@ -1,4 +1,4 @@
-// Vectors pin the rule that every verifier follows.
+// Vectors that pin the verification rule that every verifier follows.
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import vectors from '../../fixtures/vectors/ed25519.json' with { type: 'json' };
@@ -7,14 +7,14 @@ import { hasSmallOrderR, isSignedBy, toVerifyingKey } from '../../src/crypto/ver
 import { fromHex } from '../../src/vocabulary/values.ts';
 
 describe('an Ed25519 signature', () => {
-  it.each(vectors)('is judged by the rule: $comment', (vector) => {
+  it.each(vectors)('an Ed25519 signature is judged by the rule: $comment', (vector) => {
     const publicKey = fromHex(vector.publicKey);
     expect(weaknessOf(publicKey)).toBeUndefined();
     const isValid = isSignedBy(toVerifyingKey(publicKey), fromHex(vector.message), fromHex(vector.signature));
     expect(isValid).toBe(vector.isValid);
   });
 
-  it('has the same verdict however many signatures of its key were verified before', () => {
+  it('the verdict does not depend on earlier verifications with the same key', () => {
     const { publicKey, privateKey } = generateKeyPairSync('ed25519');
     const key = toVerifyingKey(new Uint8Array(Buffer.from(publicKey.export({ format: 'jwk' }).x ?? '', 'base64url')));
     for (let index = 0; index < 16; index++) {
@@ -26,13 +26,13 @@ describe('an Ed25519 signature', () => {
     }
   });
 
-  it('of the wrong length is invalid', () => {
+  it('a signature of the wrong length is invalid', () => {
     const [first] = vectors;
     const key = toVerifyingKey(fromHex(first?.publicKey ?? ''));
     expect(isSignedBy(key, new Uint8Array(0), fromHex(first?.signature ?? '').subarray(1))).toBe(false);
   });
 
-  it('has R of small order where its first half is the identity, whatever follows', () => {
+  it('R counts as of small order if the first half of the signature is the identity, whatever follows', () => {
     const identity = [1, ...new Uint8Array(31)];
     expect(hasSmallOrderR(Uint8Array.of(...identity, ...new Uint8Array(32).fill(7)))).toBe(true);
     expect(hasSmallOrderR(Uint8Array.of(...new Uint8Array(32).fill(7), ...identity))).toBe(false);

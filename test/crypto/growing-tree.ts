@@ -1,4 +1,4 @@
-// A tree grown leaf by leaf with its stored nodes, as the log keeps them.
+// A tree grown leaf by leaf, with its nodes stored as in the log.
 import { MerkleTree } from 'merkletreejs';
 import { keccak256 } from '../../src/crypto/keccak.ts';
 import {
@@ -15,11 +15,11 @@ export interface GrownTree {
   readonly leaves: readonly Uint8Array[];
   /** The nodes that each append stored, by event id. */
   readonly stored: ReadonlyMap<number, Uint8Array>;
-  /** Reads stored nodes as the log does, and fails on one that was never stored. */
+  /** Reads stored nodes like the log, and fails for a node that was never stored. */
   readonly read: (refs: readonly NodeRef[]) => Promise<readonly Uint8Array[]>;
 }
 
-/** The line of event `eventId`: short, canonical and different for each event. */
+/** Returns the line of event `eventId`: short, canonical and unique. */
 export function lineOf(eventId: number): Uint8Array {
   return new TextEncoder().encode(`{"eventId":${eventId}}`);
 }
@@ -36,7 +36,7 @@ export function grow(size: number, line = lineOf): GrownTree {
   return { tree, leaves, stored, read: async (refs) => refs.map((ref) => nodeAt(stored, ref)) };
 }
 
-/** The tree over the same leaves by an independent implementation. */
+/** Returns the tree over the same leaves by an independent implementation. */
 export function referenceTree(leaves: readonly Uint8Array[]): MerkleTree {
   const hash = (data: Buffer) => Buffer.from(keccak256(data));
   const buffers = leaves.map((leaf) => Buffer.from(leaf));

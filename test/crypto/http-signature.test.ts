@@ -19,7 +19,7 @@ import {
 
 import { fromHex } from '../../src/vocabulary/values.ts';
 
-// The test key of RFC 9421, B.1.4.
+// The test key is that of RFC 9421, B.1.4.
 const X = 'JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs';
 const D = 'n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU';
 const PRIVATE_KEY = createPrivateKey({ key: { kty: 'OKP', crv: 'Ed25519', d: D, x: X }, format: 'jwk' });
@@ -34,14 +34,14 @@ function isSignedBy(publicKey: Uint8Array, base: string, bytes: Uint8Array): boo
 }
 
 describe('a signed request', () => {
-  it.each(vectors.accepted)('is read and rebuilt: $comment', (vector) => {
+  it.each(vectors.accepted)('a signed request is parsed and its signature base rebuilt: $comment', (vector) => {
     const parsed = parseSignature(vector);
     const base = signatureBase(parsed, vector);
     expect(base).toBe(vector.signatureBase);
     expect(isSignedBy(fromHex(vector.publicKey), base, parsed.signature)).toBe(true);
   });
 
-  it('yields everything that the header says', () => {
+  it('parsing a signed request yields all parameters of the header', () => {
     const signatureInput =
       'sig1=("content-digest" "@method" "@target-uri");nonce="a\\"b\\\\c";created=12;alg="ed25519";expires=34;keyid="did:key:z6"';
     expect(parseSignature({ signatureInput, signature })).toEqual({
@@ -62,7 +62,7 @@ describe('a signed request', () => {
     [';expires=34', { expires: 34 }],
     [';nonce="n";expires=34', { nonce: 'n', expires: 34 }],
     [';expires=34;nonce="n"', { nonce: 'n', expires: 34 }],
-  ])('in the usual order may end with %s', (end, optional) => {
+  ])('parameters in the usual order may end with %s', (end, optional) => {
     const params = `${COVERED};created=12;keyid="did:key:z6";alg="ed25519"${end}`;
     expect(parseSignature({ signatureInput: `sig1=${params}`, signature })).toEqual({
       params,
@@ -74,13 +74,13 @@ describe('a signed request', () => {
     });
   });
 
-  it('has no nonce and no expires where the header has none', () => {
+  it('a parsed request lacks nonce and expires if the header lacks them', () => {
     const signatureInput = 'sig1=("@method" "@target-uri" "content-digest");created=0;keyid="";alg="ed25519"';
     const names = ['params', 'components', 'created', 'keyid', 'signature'];
     expect(Object.keys(parseSignature({ signatureInput, signature })).sort()).toEqual(names.sort());
   });
 
-  it('is read as an independent client signs it', async () => {
+  it('a request signed by an independent client is parsed', async () => {
     const body = '{"comment":"hello"}';
     const url = 'https://chambers.example/chambers/1/debate?x=%20y';
     const contentDigest = contentDigestOf(Buffer.from(body));
@@ -117,7 +117,7 @@ describe('signatures of others in addition to sig1', () => {
     signature: [own.signature, ...signatures].join(',\t'),
   });
 
-  it.each(vectors.accepted)('change nothing of sig1: $comment', ({ signatureInput, signature }) => {
+  it.each(vectors.accepted)('additional signatures do not change sig1: $comment', ({ signatureInput, signature }) => {
     const alone = parseSignature({ signatureInput, signature });
     for (let count = 1; count <= FOREIGN_LABELS_MAX; count++) {
       const { inputs, signatures } = foreign(count);
@@ -134,44 +134,44 @@ describe('signatures of others in addition to sig1', () => {
 
   it.each([
     ['that covers nothing', 'proxy=()', 'proxy=:AAAA:'],
-    ['of no list and no bytes', 'proxy=1', 'proxy'],
+    ['without a list and bytes', 'proxy=1', 'proxy'],
     ['with a string like sig1', 'proxy=("a");tag="x, sig1=()"', 'proxy="sig1=:AAAA:"'],
-  ])('may be one %s', (_, input, bytes) => {
+  ])('an additional signature may be one %s', (_, input, bytes) => {
     const headers = { signatureInput: `${input}, ${own.signatureInput}`, signature: `${own.signature}, ${bytes}` };
     expect(parseSignature(headers)).toEqual(parseSignature(own));
   });
 
-  it.each(vectors.refused)('do not let pass what is rejected alone: $comment', ({ signatureInput, signature }) => {
+  it.each(vectors.refused)('additional signatures do not make a rejected one pass: $comment', ({ signatureInput, signature }) => {
     const { inputs, signatures } = foreign(1);
     const headers = {
       signatureInput: [signatureInput, ...inputs].join(', '),
       signature: [signature, ...signatures].join(', '),
     };
-    // A dictionary may have tabs and spaces around its members.
+    // The members of a dictionary may be surrounded by tabs and spaces.
     if (/^\t|\n$/.test(signatureInput)) return;
     expect(refusalOf(() => parseSignature(headers)).step).toBe('form');
   });
 
   it.each<[string, ReturnType<typeof foreign>, string]>([
     ['more than four', foreign(FOREIGN_LABELS_MAX + 1), 'at most 4 labels beside sig1'],
-    ['one twice', { inputs: ['p=()', 'p=()'], signatures: ['p=:AAAA:'] }, 'each label occurs once'],
-    ['a signature twice', { inputs: ['p=()'], signatures: ['p=:AAAA:', 'p=:AAAA:'] }, 'each label occurs once'],
-    ['sig1 twice', { inputs: [own.signatureInput], signatures: [own.signature] }, 'each label occurs once'],
+    ['a duplicate label', { inputs: ['p=()', 'p=()'], signatures: ['p=:AAAA:'] }, 'each label occurs once'],
+    ['a duplicate signature', { inputs: ['p=()'], signatures: ['p=:AAAA:', 'p=:AAAA:'] }, 'each label occurs once'],
+    ['a duplicate sig1', { inputs: [own.signatureInput], signatures: [own.signature] }, 'each label occurs once'],
     ['one in Signature-Input alone', { inputs: ['p=()'], signatures: [] }, 'same labels'],
     ['one in Signature alone', { inputs: [], signatures: ['p=:AAAA:'] }, 'same labels'],
     ['two of different labels', { inputs: ['p=()'], signatures: ['q=:AAAA:'] }, 'same labels'],
-    ['one that is no member', { inputs: ['P=()'], signatures: ['p=:AAAA:'] }, 'dictionary'],
+    ['an invalid label', { inputs: ['P=()'], signatures: ['p=:AAAA:'] }, 'dictionary'],
     ['an empty one', { inputs: [''], signatures: ['p=:AAAA:'] }, 'dictionary'],
-    ['one that does not end', { inputs: ['p=("a'], signatures: ['p=:AAAA:'] }, 'dictionary'],
-    ['bytes that do not end', { inputs: ['p=()'], signatures: ['p=:AAAA'] }, 'dictionary'],
+    ['an unterminated list', { inputs: ['p=("a'], signatures: ['p=:AAAA:'] }, 'dictionary'],
+    ['unterminated bytes', { inputs: ['p=()'], signatures: ['p=:AAAA'] }, 'dictionary'],
     ['too many characters', foreign(1, `;tag="${'x'.repeat(FOREIGN_CHARS_MAX)}"`), 'at most 4096 characters'],
-  ])('are rejected: %s', (_, members, mentions) => {
+  ])('additional signatures are rejected: %s', (_, members, mentions) => {
     const refusal = refusalOf(() => parseSignature(beside(members)));
     expect(refusal.step).toBe('form');
     expect(refusal.message).toContain(mentions);
   });
 
-  it('alone are no signature of the agent', () => {
+  it('additional signatures alone are not a signature of the agent', () => {
     const { inputs, signatures } = foreign(FOREIGN_LABELS_MAX);
     const headers = { signatureInput: inputs.join(', '), signature: signatures.join(', ') };
     expect(isForeignOnly(headers)).toBe(true);
@@ -184,13 +184,13 @@ describe('signatures of others in addition to sig1', () => {
 });
 
 describe('a header outside the profile', () => {
-  it.each(vectors.refused)('is rejected: $comment', (vector) => {
+  it.each(vectors.refused)('a header outside the profile is rejected: $comment', (vector) => {
     const refusal = refusalOf(() => parseSignature(vector));
     expect(refusal.step).toBe('form');
     expect(refusal.message).toContain(vector.mentions);
   });
 
-  it('is quoted back in part only', () => {
+  it('the error quotes only a part of a long header', () => {
     const long = 'x'.repeat(10_000);
     for (const signatureInput of [`sig1=(${long})`, `sig1=${COVERED};${long}="1"`, `sig1=${COVERED}${long}`]) {
       expect(refusalOf(() => parseSignature({ signatureInput, signature })).message.length).toBeLessThan(300);
@@ -202,7 +202,7 @@ describe('a signature base', () => {
   const parsed = parseSignature(vectors.accepted[0] as (typeof vectors.accepted)[number]);
   const request = { method: 'POST', targetUri: 'https://chambers.example/', contentDigest: 'sha-256=::' };
 
-  it.each(['method', 'targetUri', 'contentDigest'] as const)('is not made of a %s with a line break', (member) => {
+  it.each(['method', 'targetUri', 'contentDigest'] as const)('a signature base cannot contain a %s with a line break', (member) => {
     for (const lineBreak of ['\n', '\r']) {
       const forged = { ...request, [member]: `${request[member]}${lineBreak}"@method": GET` };
       expect(refusalOf(() => signatureBase(parsed, forged)).step).toBe('form');
@@ -210,7 +210,7 @@ describe('a signature base', () => {
   });
 });
 
-describe('the key that a log knows a signature by', () => {
+describe('the key of a signature in the log', () => {
   const bytes = Uint8Array.from({ length: 64 }, (_, index) => 255 - index);
 
   it.each([
@@ -219,7 +219,7 @@ describe('the key that a log knows a signature by', () => {
     [256, '0000000000000100'],
     [1_767_225_600, '000000006955b900'],
     [999_999_999_999_999, '00038d7ea4c67fff'],
-  ])('is created in 8 bytes, then the signature: %i', (created, hex) => {
+  ])('the key of a signature is `created` in 8 bytes, then the signature: %i', (created, hex) => {
     const key = signatureKey({ created, signature: bytes });
     expect(Buffer.from(key, 'latin1').toString('hex')).toBe(hex + Buffer.from(bytes).toString('hex'));
     expect(key).toHaveLength(72);
@@ -227,11 +227,11 @@ describe('the key that a log knows a signature by', () => {
 });
 
 describe('an accepted Signature-Input', () => {
-  it('in any order and spacing, with any nonce, is what structured-headers reads', () => {
+  it('an accepted Signature-Input parses like structured-headers, in any order and spacing, with any nonce', () => {
     fc.assert(fc.property(validInput(), (signatureInput) => expectSameAsReference(signatureInput)));
   });
 
-  it('after a random edit is what structured-headers reads', () => {
+  it('an accepted Signature-Input parses like structured-headers after a random edit', () => {
     let acceptedCount = 0;
     fc.assert(
       fc.property(editedInput(), (signatureInput) => {
@@ -306,7 +306,7 @@ function validInput(): fc.Arbitrary<string> {
     );
 }
 
-/** A valid header in which up to three characters were replaced, dropped or inserted. */
+/** Returns a valid header with up to three characters replaced, dropped or inserted. */
 function editedInput(): fc.Arbitrary<string> {
   const piece = fc.constantFrom('', ' ', '"', ';', '=', '(', ')', ',', '\\', '0', '-', '.', 'a', 'A', ':', '\t', '\n');
   const edit = fc.record({ at: fc.nat({ max: 250 }), length: fc.nat({ max: 2 }), piece });

@@ -45,11 +45,11 @@ async function consistency(grown: GrownTree, from: number): Promise<ConsistencyC
 }
 
 describe('inclusion proofs', () => {
-  it.each(vectors.inclusion)('are those of the fixture for $comment', async ({ eventId, size, proof }) => {
+  it.each(vectors.inclusion)('an inclusion proof equals the fixture: $comment', async ({ eventId, size, proof }) => {
     expect((await inclusionProof(eventId, size, grow(size).read)).map(toHex)).toEqual(proof);
   });
 
-  it.each(MERKLETREEJS_SIZES)('of every leaf of %i are what merkletreejs makes, and verify', async (size) => {
+  it.each(MERKLETREEJS_SIZES)('inclusion proofs of every leaf of %i equal those of merkletreejs, and verify', async (size) => {
     const grown = grow(size);
     const reference = referenceTree(grown.leaves);
     for (const [i, leaf] of grown.leaves.entries()) {
@@ -59,7 +59,7 @@ describe('inclusion proofs', () => {
     }
   });
 
-  it.each([1, 2, 3, 7, 8, 21])('of %i leaves are rejected after any single change', async (size) => {
+  it.each([1, 2, 3, 7, 8, 21])('inclusion proofs in a tree of %i leaves are rejected after any single change', async (size) => {
     const grown = grow(size);
     for (let eventId = 1; eventId <= size; eventId++) {
       const claim = await inclusion(grown, eventId);
@@ -76,7 +76,7 @@ describe('inclusion proofs', () => {
     }
   });
 
-  it('never pass a node for a leaf', async () => {
+  it('an inclusion proof never accepts an inner node as a leaf', async () => {
     const grown = grow(4);
     const [sibling, upper] = await inclusionProof(1, 4, grown.read);
     const leaf = keccak256(Uint8Array.of(...(sibling as Uint8Array), ...(upper as Uint8Array)));
@@ -94,7 +94,7 @@ describe('inclusion proofs', () => {
     expect(verifyInclusion({ ...claim, ...changes })).toBe(false);
   });
 
-  it.each(BAD_RANGES)('reject event %d of %d', (eventId, size) => {
+  it.each(BAD_RANGES)('an inclusion proof of event %d of %d is rejected', (eventId, size) => {
     const claim = { leaf: leafHash(lineOf(1)), eventId, size, proof: [], root: rootAt(1) };
     expect(verifyInclusion(claim)).toBe(false);
     expect(() => inclusionProof(eventId, size, grow(1).read)).toThrow(/^no proof for .* must hold$/);
@@ -102,14 +102,14 @@ describe('inclusion proofs', () => {
 });
 
 describe('consistency proofs', () => {
-  it.each(CONSISTENCY_SIZES)('from every size to %i verify', async (size) => {
+  it.each(CONSISTENCY_SIZES)('consistency proofs from every size to %i verify', async (size) => {
     const grown = grow(size);
     for (let from = 1; from <= size; from++) {
       expect(verifyConsistency(await consistency(grown, from))).toBe(true);
     }
   });
 
-  it.each(CONSISTENCY_SIZES)('from every size to %i are rejected after any single change', async (size) => {
+  it.each(CONSISTENCY_SIZES)('consistency proofs from every size to %i are rejected after any single change', async (size) => {
     const grown = grow(size);
     for (let from = 1; from <= size; from++) {
       const claim = await consistency(grown, from);
@@ -124,7 +124,7 @@ describe('consistency proofs', () => {
     }
   });
 
-  it('made from a log with another early event are rejected', async () => {
+  it('consistency proofs of a log with a different early event are rejected', async () => {
     const forged = grow(9, (eventId) => lineOf(eventId === 2 ? 99 : eventId));
     const proof = await consistencyProof(5, 9, forged.read);
     const claim = { from: 5, to: 9, fromRoot: rootAt(5), toRoot: rootOf(forged.tree), proof };
@@ -140,14 +140,14 @@ describe('consistency proofs', () => {
     expect(verifyConsistency({ from: 1, to: 1, fromRoot, toRoot, proof: [] })).toBe(false);
   });
 
-  it.each(BAD_RANGES)('reject from %d to %d', (from, to) => {
+  it.each(BAD_RANGES)('a consistency proof from %d to %d is rejected', (from, to) => {
     expect(verifyConsistency({ from, to, fromRoot: rootAt(1), toRoot: rootAt(1), proof: [] })).toBe(false);
     expect(() => consistencyProof(from, to, grow(1).read)).toThrow(RangeError);
   });
 });
 
 describe('making a proof', () => {
-  it('reads O(log n) nodes at once', async () => {
+  it('making a proof reads O(log n) nodes in one batch', async () => {
     const size = 2 ** 40 - 1;
     const reads: (readonly NodeRef[])[] = [];
     const read = async (refs: readonly NodeRef[]) => {
@@ -160,7 +160,7 @@ describe('making a proof', () => {
   });
 });
 
-/** Proofs with one bit changed, one node more, less or short, or two nodes swapped. */
+/** Returns proofs with one bit changed, one node added or removed, or two nodes swapped. */
 function changesOf(proof: readonly Uint8Array[]): readonly (readonly Uint8Array[])[] {
   const extra = leafHash(lineOf(1000));
   return [
@@ -174,7 +174,7 @@ function changesOf(proof: readonly Uint8Array[]): readonly (readonly Uint8Array[
   ];
 }
 
-/** One bit in the first, a middle and the last byte. */
+/** Flips one bit in the first, a middle and the last byte. */
 function bitFlipsOf(hash: Uint8Array): readonly Uint8Array[] {
   return [0, 13, 31].map((at) => hash.with(at, (hash[at] as number) ^ (1 << (at % 8))));
 }

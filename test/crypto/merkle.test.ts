@@ -17,19 +17,19 @@ import { grow, lineOf, referenceTree } from './growing-tree.ts';
 const SIZES = Array.from({ length: 70 }, (_, i) => i + 1);
 
 describe('the root of the fixture', () => {
-  it.each(vectors.roots)('holds for $size leaves: $comment', ({ size, root }) => {
+  it.each(vectors.roots)('the tree of $size leaves has the root of the fixture: $comment', ({ size, root }) => {
     expect(toHex(rootOf(grow(size).tree))).toBe(root);
   });
 });
 
 describe('a tree', () => {
-  it.each(SIZES)('of %i leaves has the root that merkletreejs computes', (size) => {
+  it.each(SIZES)('a tree of %i leaves has the root that merkletreejs computes', (size) => {
     const { tree, leaves } = grow(size);
     expect(tree.size).toBe(size);
     expect(toHex(rootOf(tree))).toBe(toHex(referenceTree(leaves).getRoot()));
   });
 
-  it('is an immutable value: an append leaves the tree before it as it was', () => {
+  it('a tree is immutable: an append does not change the previous tree', () => {
     const { tree } = grow(7);
     const before = toHex(rootOf(tree));
     appendLeaf(tree, leafHash(lineOf(8)));
@@ -37,42 +37,42 @@ describe('a tree', () => {
     expect(tree.size).toBe(7);
   });
 
-  it('without leaves has no root', () => {
+  it('a tree without leaves has no root', () => {
     expect(() => rootOf(EMPTY_TREE)).toThrow(RangeError);
   });
 });
 
 describe('a leaf', () => {
-  it('is the line hashed twice', () => {
+  it('a leaf is the double hash of the line', () => {
     expect(toHex(leafHash(lineOf(vectors.leaf.eventId)))).toBe(vectors.leaf.hash);
   });
 
-  it('differs from a node over the same 64 bytes', () => {
+  it('a leaf differs from a node over the same 64 bytes', () => {
     const [a, b] = [new Uint8Array(HASH_BYTES).fill(1), new Uint8Array(HASH_BYTES).fill(2)];
     expect(toHex(leafHash(Uint8Array.of(...a, ...b)))).not.toBe(toHex(nodeHash(a, b)));
   });
 });
 
 describe('a node', () => {
-  it('is the same in either order of the children', () => {
+  it('a node is the same in either order of its children', () => {
     const [a, b] = [leafHash(lineOf(1)), leafHash(lineOf(2))];
     expect(toHex(nodeHash(a, b))).toBe(toHex(nodeHash(b, a)));
   });
 
-  it('sorts children by their first differing byte, the last one included', () => {
+  it('a node sorts its children by the first differing byte, even if that is the last', () => {
     const small = new Uint8Array(HASH_BYTES);
     const large = small.with(HASH_BYTES - 1, 1);
     expect(toHex(nodeHash(large, small))).toBe(toHex(keccak256(Uint8Array.of(...small, ...large))));
   });
 
-  it('may have two equal children', () => {
+  it('a node may have two equal children', () => {
     const child = leafHash(lineOf(1));
     expect(toHex(nodeHash(child, child))).toBe(toHex(keccak256(Uint8Array.of(...child, ...child))));
   });
 });
 
 describe('the stored nodes', () => {
-  it('of an append are the leaf and the roots of the perfect subtrees that it completes', () => {
+  it('an append stores the leaf and the roots of the perfect subtrees that it completes', () => {
     const { leaves, stored } = grow(8);
     const [l5, l6, l7, l8] = leaves.slice(4) as [Uint8Array, Uint8Array, Uint8Array, Uint8Array];
     const upper = nodeHash(nodeHash(l5, l6), nodeHash(l7, l8));
@@ -83,12 +83,12 @@ describe('the stored nodes', () => {
     );
   });
 
-  it.each(SIZES)('restore the tree of %i leaves', async (size) => {
+  it.each(SIZES)('stored nodes restore the tree of %i leaves', async (size) => {
     const { tree, read } = grow(size);
     expect(restoreTree(size, await read(peakRefs(size)))).toEqual(tree);
   });
 
-  it('are addressed from large to small', () => {
+  it('stored nodes are addressed from large to small subtrees', () => {
     expect(peakRefs(0)).toEqual([]);
     expect(peakRefs(1)).toEqual([{ eventId: 1, level: 0 }]);
     expect(peakRefs(13)).toEqual([
@@ -98,14 +98,14 @@ describe('the stored nodes', () => {
     ]);
   });
 
-  it('are addressed beyond 32 bits', () => {
+  it('stored nodes are addressed beyond 32 bits', () => {
     expect(peakRefs(2 ** 40 + 1)).toEqual([
       { eventId: 2 ** 40, level: 40 },
       { eventId: 2 ** 40 + 1, level: 0 },
     ]);
   });
 
-  it('of another size restore nothing', async () => {
+  it('stored nodes of a different size restore nothing', async () => {
     const { read } = grow(7);
     const peaks = await read(peakRefs(7));
     expect(() => restoreTree(8, peaks)).toThrow(RangeError);

@@ -1,4 +1,4 @@
-// The worked example of stubs: each step from the line that was to the signature, by node:crypto and by the service's own code.
+// The worked example of stubs: each step from the original line to the signature, by node:crypto and by the service's own code.
 import { createPublicKey, hash, verify } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import vectors from '../../fixtures/vectors/stub.json' with { type: 'json' };
@@ -10,18 +10,18 @@ import { toHex } from '../../src/vocabulary/values.ts';
 describe.each(vectors.stubs)('the example of $comment', (vector) => {
   const { line, leaf, publicKey, thumbprintOf, thumbprint, signedText, signature, stub } = vector;
 
-  it('has the leaf of the line that was', () => {
+  it('the example’s stub has the leaf of the original line', () => {
     expect(toHex(leafHash(Buffer.from(line)))).toBe(leaf);
   });
 
-  it('has the thumbprint of the key, whose signature of the text verifies', () => {
+  it('the example’s stub names the thumbprint of the key whose signature verifies', () => {
     expect(hash('sha256', thumbprintOf, 'base64url')).toBe(thumbprint);
     const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: publicKey }, format: 'jwk' });
     expect(verify(null, Buffer.from(signedText), key, Buffer.from(signature, 'base64url'))).toBe(true);
     expect(verify(null, Buffer.from(`${signedText}\n`), key, Buffer.from(signature, 'base64url'))).toBe(false);
   });
 
-  it('is what the service makes of the line', () => {
+  it('the service creates the example’s stub from the line', () => {
     const seed = Buffer.from(vectors.seed, 'hex');
     const { withheld } = JSON.parse(stub);
     const terms = { at: Date.parse(withheld.at), reason: withheld.reason, log: withheld.log };

@@ -81,7 +81,7 @@ function stubOf(line: Line, terms: Parameters<typeof withhold>[1] = TERMS) {
   return fromLine(made.stub) as ForumEvent & { readonly withheld: Withheld };
 }
 
-describe('a stub keeps of its event all but the texts:', () => {
+describe('a stub keeps everything of its event except the texts', () => {
   it.each<[string, Line, object, boolean]>([
     [
       'a registration: no label, an empty personality',
@@ -167,7 +167,7 @@ describe('a stub keeps of its event all but the texts:', () => {
     expect(stubClaim(stub)?.leaf).toEqual(leafHash(Buffer.from(lineOf(line))));
   });
 
-  it('drops the evidence of a body that earlier releases did not keep, since its digest would let anybody test a guess', () => {
+  it('a stub drops the evidence of a body that earlier releases did not keep, because its digest would confirm guesses', () => {
     const payload = { agentId: 'a', personality: { style: 's' } };
     expect(stubOf({ type: 'agent.registered', payload, body: null }).request).toBeNull();
   });
@@ -199,37 +199,37 @@ describe('a line is never withheld', () => {
     expect(withhold(lineOf(line), TERMS)).toEqual({ refused: 'noTexts' });
   });
 
-  it('twice', () => {
+  it('a stub is never withheld again', () => {
     expect(withhold(toLine(stubOf(DEBATED)), TERMS)).toEqual({ refused: 'isStub' } satisfies Withholding);
   });
 });
 
 describe('the leaf', () => {
-  it('of a stub is that of the line that was', () => {
+  it('the leaf of a stub is that of the original line', () => {
     expect(storedLeaf(Buffer.from(toLine(stubOf(DEBATED))))).toEqual(leafHash(Buffer.from(lineOf(DEBATED))));
   });
 
-  it('of any other line is its double hash', () => {
+  it('the leaf of any other line is its double hash', () => {
     for (const line of [lineOf(DEBATED), '{}', '', '}}', '{"withheld":{}}']) {
       expect(storedLeaf(Buffer.from(line))).toEqual(leafHash(Buffer.from(line)));
       expect(lineLeaf(Buffer.from(line))).toEqual(leafHash(Buffer.from(line)));
     }
   });
 
-  it('is not that of a text that looks like the end of a stub', () => {
+  it('a text that looks like the end of a stub does not change the leaf', () => {
     const { withheld } = stubOf(DEBATED);
     const comment = `,"withheld":${canonicalJson(withheld)}}`;
     const line = lineOf({ ...DEBATED, payload: { ...DEBATED.payload, comment } });
     expect(storedLeaf(Buffer.from(line))).toEqual(leafHash(Buffer.from(line)));
   });
 
-  it('of a stub is not taken for granted by a reader of lines that others wrote', () => {
+  it('a reader of foreign lines does not trust the leaf of a stub', () => {
     expect(() => lineLeaf(Buffer.from(toLine(stubOf(DEBATED))))).toThrow(InvalidStub);
   });
 });
 
 describe('the signature', () => {
-  it('verifies with node:crypto over the title, a line feed and the canonical stub without it', () => {
+  it('the signature of a stub verifies with node:crypto over the title, a line feed and the canonical stub without the signature', () => {
     const stub = stubOf(PROPOSED);
     const { signature, ...withheld } = stub.withheld;
     const text = `Chamber Coordination Service withheld line\n${canonicalJson({ ...stub, withheld })}`;
@@ -250,11 +250,11 @@ describe('a reader', () => {
     return { ...changed, withheld: { ...withheld, signature } };
   };
 
-  it('takes the leaf of a stub whose signature verifies', () => {
+  it('a reader accepts the leaf of a stub whose signature verifies', () => {
     expect(read(stub)).toEqual(leafHash(Buffer.from(lineOf(DEBATED))));
   });
 
-  it('hashes a line that is no stub', () => {
+  it('a reader hashes a line that is not a stub', () => {
     expect(read(fromLine(lineOf(DEBATED)))).toEqual(leafHash(Buffer.from(lineOf(DEBATED))));
   });
 
@@ -263,21 +263,21 @@ describe('a reader', () => {
     ['by another author', { ...stub, did: DID.replace('M', 'N') }, /does not verify/],
     ['of another chamber', { ...stub, chamberId: 2 }, /does not verify/],
     [
-      'with the signature of another stub',
+      'with the signature of a different stub',
       { ...stub, withheld: { ...stub.withheld, signature: stubOf(PROPOSED).withheld.signature } },
       /does not verify/,
     ],
     [
-      'with the keyid of another key',
+      'with the keyid of a different key',
       { ...stub, withheld: { ...stub.withheld, keyid: 'A'.repeat(43) } },
       /not of its key/,
     ],
     [
-      'with a text left in',
+      'that still holds a text',
       resigned({ payload: { ...stub.payload, comment: 'Words' } }),
       /text left in its payload: comment/,
     ],
-    ['with its refinement left', resigned({ payload: { ...stub.payload, refinement: null } }), /must be absent/],
+    ['that still holds its refinement', resigned({ payload: { ...stub.payload, refinement: null } }), /must be absent/],
     [
       'with a request that holds the text',
       resigned({ request: fromLine(lineOf(DEBATED)).request }),
@@ -289,17 +289,17 @@ describe('a reader', () => {
       /which has no texts/,
     ],
     ['with an unknown reason', resigned({ withheld: { ...stub.withheld, reason: 'because' } }), /invalid reason/],
-  ])('rejects a stub %s', (_title, event, message) => {
+  ])('a reader rejects a stub %s', (_title, event, message) => {
     expect(() => read(event)).toThrow(message);
     expect(() => read(event)).toThrow(InvalidStub);
   });
 
-  it('rejects a stub that its caller does not take for the service’s', () => {
+  it('a reader rejects a stub that the caller does not accept as the service’s', () => {
     const strict = new StubReader(({ log }) => (log === LOG ? 'is a stub of another log' : undefined));
     expect(() => strict.leafOf(Buffer.from(toLine(stub)), stub)).toThrow('is a stub of another log');
   });
 
-  it('rejects a stub that is not in canonical form', () => {
+  it('a reader rejects a stub that is not in canonical form', () => {
     const line = JSON.stringify({ ...stub, aa: undefined, chamberId: 1, did: stub.did });
     expect(() => reader.leafOf(Buffer.from(` ${line}`), stub)).toThrow(/canonical form/);
   });
@@ -322,19 +322,19 @@ describe('the member withheld', () => {
   });
 });
 
-/** The stub of a proposal, with the leaf of another line. */
+/** Returns the stub of a proposal, with the leaf of another line. */
 function withLeafOf(line: string): ForumEvent {
   const stub = stubOf(PROPOSED);
   return { ...stub, withheld: { ...stub.withheld, leaf: toHex(leafHash(Buffer.from(line))) } };
 }
 
 describe('an original', () => {
-  it('explains its stub', () => {
+  it('an original line explains its stub', () => {
     expect(originalProblem(lineOf(PROPOSED), stubOf(PROPOSED))).toBeUndefined();
   });
 
   it.each<[string, string, ForumEvent, string]>([
-    ['another line', lineOf(AMENDED), stubOf(PROPOSED), 'it has another leaf'],
+    ['a different line', lineOf(AMENDED), stubOf(PROPOSED), 'it has another leaf'],
     [
       'a line without texts',
       lineOf({ ...JOINED, payload: { turnOrder: 0 } }),
@@ -343,12 +343,12 @@ describe('an original', () => {
     ],
     ['a stub', toLine(stubOf(PROPOSED)), withLeafOf(toLine(stubOf(PROPOSED))), 'it is a stub itself'],
     [
-      'the line, but its stub has another fact',
+      'the line, but its stub has a different fact',
       lineOf(PROPOSED),
       { ...stubOf(PROPOSED), did: DID.replace('M', 'N') } as ForumEvent,
       'the stub differs from it in more than its texts',
     ],
-  ])('does not explain a stub if it is %s', (_title, original, stub, problem) => {
+  ])('an original does not explain a stub if it is %s', (_title, original, stub, problem) => {
     expect(originalProblem(original, stub as ReturnType<typeof stubOf>)).toBe(problem);
   });
 });

@@ -1,4 +1,4 @@
-// A mirror that fails at each of its writes leaves a valid folder, and the next step continues.
+// A mirror that fails at any of its writes leaves a valid folder, and the next step continues.
 import { describe, expect, it, vi } from 'vitest';
 import { MirrorFolder } from '../../src/mirror/folder.ts';
 import { serveLog } from '../kit/static-log.ts';
@@ -7,7 +7,7 @@ import { expectValid, LINES, step } from './static-mirror.ts';
 
 describe('the folder of a mirror', { timeout: 120_000 }, () => {
   it.each(['appendLines', 'writeTiles', 'commit', 'publishCheckpoint', 'removeTiles'] as const)(
-    'is valid when a step fails at %s, before or after it',
+    'the folder of a mirror is valid when a step fails before or after %s',
     async (name) => {
       const real = MirrorFolder.prototype[name] as (...args: unknown[]) => Promise<void>;
       for (const when of ['before', 'after']) {
@@ -26,7 +26,7 @@ describe('the folder of a mirror', { timeout: 120_000 }, () => {
             await real.apply(this, args);
             if (fails) throw new Error('no space left');
           });
-          // A step publishes the checkpoint once.
+          // Each step publishes the checkpoint once.
           const isReached = name !== 'publishCheckpoint' || call === 1;
           if (isReached) await expect(step(url, folder)).rejects.toThrow('no space left');
           vi.restoreAllMocks();

@@ -14,7 +14,7 @@ afterEach(() => {
 });
 
 describe('the folder of a mirror', () => {
-  it('belongs to one mirror at a time', async () => {
+  it('the folder belongs to one mirror at a time', async () => {
     const folder = temporaryFolder();
     const { url } = await serveLog({ entries: LINES.slice(0, 5) });
     const mirror = await Mirror.open({ url, folder });
@@ -26,7 +26,7 @@ describe('the folder of a mirror', () => {
     await expectValid(folder, 5);
   });
 
-  it('is valid when a step fails and the next one follows in the same process', async () => {
+  it('the folder is valid when a step fails and the next one follows in the same process', async () => {
     const folder = temporaryFolder();
     const { url } = await serveLog({ entries: LINES });
     const mirror = await Mirror.open({ url, folder });
@@ -37,7 +37,7 @@ describe('the folder of a mirror', () => {
     await expectValid(folder, LINES.length);
   });
 
-  it('resumes after the last committed batch of a mirror that was killed in its first run', async () => {
+  it('a mirror that was killed in its first run resumes after the last committed batch', async () => {
     const folder = temporaryFolder();
     const { url, requests } = await serveLog({ entries: LINES });
     const real = MirrorFolder.prototype.commit;
@@ -57,7 +57,7 @@ describe('the folder of a mirror', () => {
     await expectValid(folder, LINES.length);
   });
 
-  it('is truncated to its committed lines after a crash', async () => {
+  it('the folder is truncated to its committed lines after a crash', async () => {
     const folder = temporaryFolder();
     const { url } = await serveLog({ entries: LINES.slice(0, 300) });
     await step(url, folder);
@@ -88,7 +88,7 @@ describe('the folder of a mirror', () => {
       /line 291 of lines.ndjson has changed since it was verified/,
     ],
     ['a missing tile', (folder) => rmSync(join(folder, 'tile/0/001.p/44')), /tile 1 of level 0 has 0 hashes/],
-  ])('with %s is fetched again, and keeps the damaged lines', async (_, damage, problem) => {
+  ])('a folder with %s is fetched again, and keeps the damaged lines', async (_, damage, problem) => {
     const folder = temporaryFolder();
     const { url } = await serveLog({ entries: LINES.slice(0, 300) });
     await step(url, folder);
@@ -99,7 +99,7 @@ describe('the folder of a mirror', () => {
     await expectValid(folder, 300);
   });
 
-  it('rejects another history of the log even after damage', async () => {
+  it('a mirror rejects a different history of the log even after damage', async () => {
     const folder = temporaryFolder();
     const { url, replace } = await serveLog({ entries: LINES.slice(0, 300) });
     await step(url, folder);
@@ -111,7 +111,7 @@ describe('the folder of a mirror', () => {
     expect(await step(url, folder)).toMatchObject({ size: 300, added: 300 });
   });
 
-  it('with a checkpoint but no mirror.db is rejected', async () => {
+  it('a folder with a checkpoint but no mirror.db is rejected', async () => {
     const folder = temporaryFolder();
     const { url } = await serveLog({ entries: LINES.slice(0, 5) });
     await step(url, folder);
@@ -119,7 +119,7 @@ describe('the folder of a mirror', () => {
     await expect(step(url, folder)).rejects.toThrow(/no mirror\.db: put/);
   });
 
-  it('gets no lines that the checkpoint does not cover', async () => {
+  it('the folder gets no lines that the checkpoint does not cover', async () => {
     const folder = temporaryFolder();
     const { url } = await serveLog({ entries: LINES, size: 1_299 });
     await expect(step(url, folder)).rejects.toThrow(NotServed);

@@ -1,4 +1,4 @@
-// A hostile log with valid signatures and proofs: it costs a mirror bounded memory, and can't redirect it to another host.
+// A hostile log with valid signatures and proofs: it costs a mirror bounded memory, and cannot redirect it to another host.
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Mirror } from '../../src/mirror/mirror.ts';
@@ -21,14 +21,14 @@ async function step(url: string): Promise<unknown> {
 }
 
 describe('a log of a hostile service', () => {
-  it('may claim any size: the mirror still requests only the first tile', async () => {
+  it('a log may claim any size; the mirror still requests only the first tile', async () => {
     const { url, requests } = await serveLog({ entries: [], size: 2 ** 50 });
     await expect(step(url)).rejects.toThrow(NotServed);
     expect(requests).toEqual(['/', `/log/${STATIC_LOG_ID}/checkpoint`, `/log/${STATIC_LOG_ID}/tile/entries/000`]);
   });
 
   it.each(['.evil.example', '@evil.example/log', ':1', `/log/${STATIC_LOG_ID}/..`, `/log/${STATIC_LOG_ID}?x=`])(
-    'is rejected if its prefix is not its id: %s',
+    'a log is rejected if its prefix is not its id: %s',
     async (prefix) => {
       const { url, requests } = await serveLog({ entries: [], prefix });
       await expect(step(url)).rejects.toThrow(/not under \/log\//);
@@ -39,7 +39,7 @@ describe('a log of a hostile service', () => {
 
 const costs = Costs.forThisFile();
 
-/** Lines of one account. */
+/** Returns lines of one account. */
 function chained(count: number, padding: number): readonly LoggedLine[] {
   const lines: LoggedLine[] = [];
   for (let i = 0; i < count; i++) lines.push(lineAfter(lines.slice(-1), ALICE, { padding: 'x'.repeat(padding) }));
@@ -47,7 +47,7 @@ function chained(count: number, padding: number): readonly LoggedLine[] {
 }
 
 describe('long lines', AGAIN, () => {
-  it('are all copied with little memory', async () => {
+  it('a mirror copies many long lines with little memory', async () => {
     const mirrored = async (lines: readonly LoggedLine[]) => {
       const { url } = await serveLog({ entries: lines });
       const folder = join(temporaryFolder(), 'mirror');
@@ -55,7 +55,7 @@ describe('long lines', AGAIN, () => {
       expect(JSON.parse(output)).toEqual({ size: lines.length, added: lines.length, unpublished: 0 });
       return peakMib;
     };
-    // The peak depends on when garbage is collected.
+    // The peak depends on the time of garbage collections.
     const least = async (lines: readonly LoggedLine[]) => Math.min(await mirrored(lines), await mirrored(lines));
     const cost = (await least(chained(100, MEBIBYTE))) - (await least(chained(100, 0)));
     console.info(`${Math.round(cost)} MiB`);

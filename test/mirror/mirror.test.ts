@@ -36,7 +36,7 @@ async function stepped(url: string, folder: string) {
 }
 
 describe('a mirror', () => {
-  it('copies every line under the checkpoint, resumes, and changes nothing without new lines', async () => {
+  it('a mirror copies every line under the checkpoint, resumes, and changes nothing without new lines', async () => {
     const running = await published(temporaryDatabase());
     const folder = temporaryFolder();
     await newAgent(running);
@@ -77,7 +77,7 @@ describe('a mirror', () => {
     expect(tilePath({ level: 0, index: 1, width: 48 })).toBe('tile/0/001.p/48');
   });
 
-  it('reports a service that is down or has another log now, and keeps its lines', async () => {
+  it('a mirror reports a service that is down or has a different log, and keeps its lines', async () => {
     const running = await published(temporaryDatabase());
     await newAgent(running);
     await covered(running);
@@ -93,7 +93,7 @@ describe('a mirror', () => {
     expect(readFileSync(join(folder, 'lines.ndjson'), 'utf8').trimEnd().split('\n')).toHaveLength(1);
   });
 
-  it('proves a fork of the log with one file', { timeout: 120_000 }, async () => {
+  it('a mirror proves a fork of the log with one file', { timeout: 120_000 }, async () => {
     const path = temporaryDatabase();
     const first = await published(path);
     await newAgent(first);
@@ -102,7 +102,7 @@ describe('a mirror', () => {
     const fork = join(temporaryFolder(), 'fork');
     cpSync(dirname(path), fork, { recursive: true });
     rmSync(join(fork, 'chambers.db.lock'), { force: true });
-    // The mirror gets one history, all other readers the other.
+    // The mirror gets one history, and all other readers get the other.
     const one = await published(path);
     await newAgent(one);
     await newAgent(one);

@@ -49,7 +49,7 @@ describe('a service that hides lines from a mirror', () => {
       (path) => (path === '/chambers/2/events' ? '' : undefined),
       /^event 2 of did:key:\S+ is under no/,
     ],
-  ])('is inconsistent after %s', { timeout: 20_000 }, async (_, lie, problem) => {
+  ])('a service is inconsistent after %s', { timeout: 20_000 }, async (_, lie, problem) => {
     const found = await stepped(lie);
     expect(found).toBeInstanceOf(Inconsistent);
     expect((found as Inconsistent).message).toMatch(problem);
@@ -74,12 +74,12 @@ describe('a service that hides lines from a mirror', () => {
       'a list with a chamber that it does not serve',
       (path) => (path === '/chambers' ? '[{"chamberId":3},{"chamberId":2},{"chamberId":1}]' : undefined),
     ],
-  ])('has served an invalid response: %s', { timeout: 20_000 }, async (_, lie) => {
+  ])('a service’s response to a mirror is invalid: %s', { timeout: 20_000 }, async (_, lie) => {
     const found = await stepped(lie);
     expect(found).toBeInstanceOf(NotServed);
   });
 
-  it('is sound if there are no new lines', async () => {
+  it('a service without new lines is sound', async () => {
     expect(await stepped(undefined, covered)).toMatchObject({ size: covered.length, added: 0 });
   });
 });

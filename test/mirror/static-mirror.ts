@@ -1,4 +1,4 @@
-// A mirror of a static log, and the expected content of its folder.
+// A mirror of a static log, and the expected content of the mirror's folder.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
@@ -26,7 +26,7 @@ export async function step(url: string, folder: string, options: Partial<MirrorO
   }
 }
 
-/** Checks the folder from its files alone, as another program would. */
+/** Checks the folder from its files alone, like a program of a third party. */
 export async function expectValid(folder: string, size: number): Promise<void> {
   const lines = readFileSync(join(folder, 'lines.ndjson'), 'utf8');
   expect(lines).toBe(

@@ -1,4 +1,4 @@
-// Two histories in one tree: each entry must be explained by one line, so a second history can't be hidden.
+// Two histories in one tree: each entry must match exactly one line, so that a second history cannot be hidden.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -45,12 +45,12 @@ async function expectInconsistent(log: StaticLog) {
 }
 
 describe('a mirror of a log', () => {
-  it('copies an honest log', async () => {
+  it('a mirror copies an honest log', async () => {
     const { url } = await serveLog({ entries: HONEST });
     expect(await step(url, temporaryFolder())).toMatchObject({ size: 5, added: 5, unpublished: 0 });
   });
 
-  it('stops at an event with two entries, and keeps evidence that becomes a proof with the other line', async () => {
+  it('a mirror stops at an event with two entries, and keeps evidence that becomes a proof with the other line', async () => {
     const { message, evidence } = await expectInconsistent({ entries: TWO_HISTORIES, served: HONEST });
     expect(message).toMatch(/^the log has event 3 of chamber 1 twice: again at index 5;/);
     expect(evidence).toMatchObject({ index: { index: 5, chamberId: 1, eventId: 3 }, line: HONEST[4]?.line });
@@ -58,7 +58,7 @@ describe('a mirror of a log', () => {
     expect(() => parseMisbehaviour(JSON.stringify(evidence))).toThrow();
   });
 
-  it('makes a proof if the service serves both lines', async () => {
+  it('a mirror writes a proof if the service serves both lines', async () => {
     const other = { ...HIDDEN, stream: 3, eventId: 1 };
     for (const log of [
       { entries: [...HONEST, HIDDEN], served: [...HONEST.slice(0, 4), HIDDEN] },
@@ -101,7 +101,7 @@ describe('a mirror of a log', () => {
       /^the service has no line for the entry at index 5, event 1 of did:key:zNobody;/,
     ],
     [
-      'a line of another event',
+      'a line of a different event',
       {
         entries: TWO_HISTORIES,
         served: [...HONEST, { ...HIDDEN, stream: 9, eventId: 1 }],
@@ -119,11 +119,11 @@ describe('a mirror of a log', () => {
       { entries: [...HONEST, { ...HIDDEN, line: lineAfter([...HONEST.slice(0, 3), HIDDEN], 1).line, eventId: 4 }] },
       /^event 4 of chamber 1 does not contain the hash of the line before it;/,
     ],
-  ])('stops at an entry of %s', async (_, log, problem) => {
+  ])('a mirror stops at an entry of %s', async (_, log, problem) => {
     expect((await expectInconsistent(log)).message).toMatch(problem);
   });
 
-  it('accepts missing lines of accounts only from releases that did not publish them', async () => {
+  it('a mirror accepts missing account lines only from releases that did not publish them', async () => {
     const [first, second, ...rest] = chain(ACCOUNT, ACCOUNT, 1, ACCOUNT) as [LoggedLine, LoggedLine, ...LoggedLine[]];
     const { url } = await serveLog({ entries: [first, second, ...rest], served: rest });
     const folder = temporaryFolder();
@@ -146,7 +146,7 @@ describe('lines that are more than a minute old', () => {
   const first = lineAfter([], 1, { ts });
   const entries = [first, lineAfter([first], 1, { ts }), lineAfter([], 2, { ts })];
 
-  it.each([[[1]], [[2]], [[0]], [[undefined]]])('must be under the served checkpoint: %j', async (sizes) => {
+  it.each([[[1]], [[2]], [[0]], [[undefined]]])('lines more than a minute old must be under the served checkpoint: %j', async (sizes) => {
     const { url } = await serveLog({ entries, sizes });
     const problem = await step(url, temporaryFolder()).catch((error: unknown) => error);
     expect(problem).toBeInstanceOf(Inconsistent);
@@ -155,12 +155,12 @@ describe('lines that are more than a minute old', () => {
     expect(entries.map(({ line }) => line)).toContain(JSON.parse(readFileSync(file, 'utf8')).line);
   });
 
-  it('may be under the next checkpoint', async () => {
+  it('lines more than a minute old may be under the next checkpoint', async () => {
     const { url } = await serveLog({ entries, sizes: [1, 1, 3] });
     expect(await step(url, temporaryFolder(), { restMs: 2_000 })).toMatchObject({ size: 3, added: 3 });
   });
 
-  it('are the only lines that must be covered', async () => {
+  it('only lines more than a minute old must be covered', async () => {
     const { url } = await serveLog({ entries, sizes: [1] });
     const now = () => Date.parse(ts) + 59_000;
     expect(await step(url, temporaryFolder(), { now })).toMatchObject({ size: 1 });
@@ -171,7 +171,7 @@ describe('a mirror with allowUnpublished', () => {
   const allowUnpublished = true;
   it.each<[string, StaticLog]>([
     [
-      'an account that no agent can have',
+      'an impossible account',
       {
         entries: [...HONEST, HIDDEN],
         served: HONEST,
@@ -199,7 +199,7 @@ describe('a mirror with allowUnpublished', () => {
       'a chamber',
       { entries: [...HONEST, HIDDEN], served: HONEST, quiet: [9], index: { 5: { stream: 9, eventId: 1 } } },
     ],
-  ])('still rejects a missing line of %s', async (_, log) => {
+  ])('a mirror with allowUnpublished still rejects a missing line of %s', async (_, log) => {
     const { url } = await serveLog(log);
     await expect(step(url, temporaryFolder(), { allowUnpublished })).rejects.toThrow(
       /^the service has no line for the entry/,

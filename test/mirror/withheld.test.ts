@@ -1,4 +1,4 @@
-// A mirror follows the service's list of stubs, and replaces what it holds only by stubs that fit.
+// A mirror follows the service's list of stubs, and replaces a line only by a stub that matches it.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
@@ -62,7 +62,7 @@ async function withList(url: string, change: (list: string) => string): Promise<
 }
 
 describe('a mirror of a log with withheld lines', () => {
-  it('replaces the line that it holds by the stub, once, and opens again without damage', async () => {
+  it('a mirror replaces its line by the stub once, and opens again without damage', async () => {
     const { running, eventId, withholdNow } = await withComment();
     const folder = temporaryFolder();
     const before = await stepped(running.url, folder);
@@ -77,7 +77,7 @@ describe('a mirror of a log with withheld lines', () => {
     expect(await stepped(running.url, folder)).toEqual({ ...before, added: 0 });
   });
 
-  it('keeps the original apart if its operator wants it', async () => {
+  it('a mirror keeps the original line separately if its operator wants that', async () => {
     const { running, eventId, withholdNow } = await withComment();
     const folder = temporaryFolder();
     await stepped(running.url, folder, true);
@@ -86,7 +86,7 @@ describe('a mirror of a log with withheld lines', () => {
     expect(holds(folder)).toEqual([`1-${eventId}.ndjson`]);
   });
 
-  it('takes the stub at once if it begins later', async () => {
+  it('a mirror that starts later copies the stub directly', async () => {
     const { running, withholdNow } = await withComment();
     await withholdNow();
     const folder = temporaryFolder();
@@ -96,15 +96,15 @@ describe('a mirror of a log with withheld lines', () => {
   });
 
   it.each([
-    ['has another leaf', (stub: string) => stub.replace(/"leaf":"0x../, '"leaf":"0xff'), 'signature does not verify'],
+    ['has a different leaf', (stub: string) => stub.replace(/"leaf":"0x../, '"leaf":"0xff'), 'signature does not verify'],
     [
-      'says that another member voted',
+      'names a different voter',
       (stub: string) => stub.replace('"comment":"[withheld]"', '"comment":"no"'),
       'text left',
     ],
-    ['is of another log', (stub: string) => stub.replace(/"log":"../, '"log":"ff'), 'another log'],
+    ['belongs to a different log', (stub: string) => stub.replace(/"log":"../, '"log":"ff'), 'another log'],
     ['is a line without a signature', () => '{"chamberId":1,"did":null,"eventId":1,"a":{"b":{}}}\n', 'not a stub'],
-  ])('stops with both statements saved, and keeps its line, if a stub %s', async (_what, change, problem) => {
+  ])('a mirror stops, saves both statements and keeps its line if a stub %s', async (_what, change, problem) => {
     const { running, withholdNow } = await withComment();
     const folder = temporaryFolder();
     await stepped(running.url, folder);

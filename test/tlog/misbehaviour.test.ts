@@ -1,4 +1,4 @@
-// Proofs that two checkpoints contradict each other, made from the tiles of the larger one.
+// Proofs that two checkpoints contradict each other, built from the tiles of the larger one.
 import { describe, expect, it } from 'vitest';
 import { publicKeyOf, signWith } from '../../src/keys/private-key.ts';
 import { formatCheckpoint } from '../../src/tlog/checkpoint.ts';
@@ -14,7 +14,7 @@ const KEYS = [formatVerifierKey(KEY)];
 const SIZES = [1, 2, 3, 4, 7, 8, 100, 255, 256, 257, 511, 512, 513];
 const SIZES_AFTER = [0, 1, 2, 5, 256, 300];
 
-/** A log that has another history from index `forkedAt` on. */
+/** A log whose history differs from index `forkedAt` on. */
 async function logOf(size: number, forkedAt = size) {
   const tree = await openGrowingTree(0, async () => []);
   for (let i = 0; i < size; i++) {
@@ -36,7 +36,7 @@ async function logOf(size: number, forkedAt = size) {
 }
 
 describe('the checkpoint of a log', () => {
-  it.each(SIZES)('of size %i and a later one prove a fork at any index, and nothing without a fork', async (size) => {
+  it.each(SIZES)('a checkpoint of size %i and a later one prove a fork at any index, and nothing without a fork', async (size) => {
     const honest = await logOf(size);
     for (const to of SIZES_AFTER.map((more) => size + more)) {
       const extended = await logOf(to);
@@ -48,13 +48,13 @@ describe('the checkpoint of a log', () => {
         expect(proved).toMatchObject({ checkpointKeys: KEYS, receiptKeys: [], logId: '1' });
       }
       if (to === size) continue;
-      // A log that forks later agrees at this size.
+      // A log that forks after this size agrees with it.
       const later = await logOf(to, size);
       expect(await forkProofByTiles([honest.checkpoint, later.checkpoint], KEYS, later.readTile)).toBeUndefined();
     }
   });
 
-  it('can’t be accused with the tiles of another log', async () => {
+  it('a log cannot be accused with the tiles of another log', async () => {
     const [honest, extended, forked] = await Promise.all([logOf(300), logOf(1_000), logOf(1_000, 0)]);
     const proving = forkProofByTiles([honest.checkpoint, extended.checkpoint], KEYS, forked.readTile);
     await expect(proving).rejects.toThrow('the tiles do not match the checkpoint');
@@ -77,7 +77,7 @@ describe('the checkpoint of a log', () => {
       'an unknown member',
       '{"format":"chambers-misbehaviour@v1","kind":"two-checkpoints","checkpoints":["",""],"path":[],"keys":[],"x":1}',
     ],
-  ])('can’t be accused with a file with %s', (_what, text) => {
+  ])('a log cannot be accused with a file with %s', (_what, text) => {
     expect(() => parseMisbehaviour(text)).toThrow();
   });
 
@@ -85,7 +85,7 @@ describe('the checkpoint of a log', () => {
     ['without a key', []],
     ['by a witness key', [formatVerifierKey(toNoteKey(KEY.name, NOTE_KEY_TYPES.cosignature, KEY.publicKey))]],
     ['by another key', [formatVerifierKey(toNoteKey(KEY.name, NOTE_KEY_TYPES.ed25519, publicKeyOf(SEED.with(0, 2))))]],
-  ])('can’t be accused with checkpoints that are signed %s', async (_what, keys) => {
+  ])('a log cannot be accused with checkpoints that are signed %s', async (_what, keys) => {
     const [honest, forked] = await Promise.all([logOf(3), logOf(5, 0)]);
     const proof = await forkProofByTiles([honest.checkpoint, forked.checkpoint], KEYS, forked.readTile);
     const forged = { ...proof, keys } as Parameters<typeof verifyMisbehaviour>[0];

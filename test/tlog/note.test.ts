@@ -15,7 +15,7 @@ import {
   toNoteKey,
 } from '../../src/tlog/note.ts';
 
-// From the documentation of golang.org/x/mod/sumdb/note.
+// These examples are from the documentation of golang.org/x/mod/sumdb/note.
 const SEED = Buffer.from('AYEKFALVFGyNhPJEMzD1QIDr+Y7hfZx09iUvxdXHKDFz', 'base64').subarray(1);
 const VERIFIER_KEY = 'PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW';
 const TEXT = "If you think cryptography is the answer to your problem,\nthen you don't know what your problem is.\n";
@@ -31,12 +31,12 @@ const key = parseVerifierKey(VERIFIER_KEY) ?? expect.fail('the key of the docume
 const note = parseNote(NOTE) as SignedNote;
 
 describe('a verifier key', () => {
-  it('from the documentation of Go is parsed and formatted', () => {
+  it('the verifier key in Go’s documentation is parsed and formatted', () => {
     expect(key).toMatchObject({ name: 'PeterNeumann', keyId: 'c74f20a3', type: NOTE_KEY_TYPES.ed25519 });
     expect(formatVerifierKey(key)).toBe(VERIFIER_KEY);
   });
 
-  it('of Go’s checksum database is parsed', () => {
+  it('the verifier key of Go’s checksum database is parsed', () => {
     const text = 'sum.golang.org+033de0ae+Ac4zctda0e5eza+HJyk9SxEdh+s3Ux18htTTAD8OuAn8';
     expect(parseVerifierKey(text)).toMatchObject({ name: 'sum.golang.org', keyId: '033de0ae' });
   });
@@ -54,37 +54,37 @@ describe('a verifier key', () => {
     expect(parseVerifierKey(text)).toBeUndefined();
   });
 
-  it('of small order is rejected', () => {
+  it('a verifier key of small order is rejected', () => {
     const identity = Uint8Array.of(1, ...new Uint8Array(31));
     expect(parseVerifierKey(formatVerifierKey(toNoteKey('weak.example', key.type, identity)))).toBeUndefined();
   });
 
-  it('with a space or a plus sign in its name is rejected', () => {
+  it('a verifier key with a space or a plus sign in its name is rejected', () => {
     expect(() => toNoteKey('a b', key.type, key.publicKey)).toThrow(RangeError);
     expect(() => toNoteKey('a+b', key.type, key.publicKey)).toThrow(RangeError);
   });
 });
 
 describe('a signed note', () => {
-  it('from the documentation of Go is parsed, verified, signed and formatted', () => {
+  it('the signed note in Go’s documentation is parsed, verified, signed and formatted', () => {
     expect(note.text).toBe(TEXT);
     expect(openNote(note, [key])).toHaveLength(1);
     expect(formatNote({ text: TEXT, signatures: [signNote(TEXT, key, sign)] })).toBe(NOTE);
   });
 
-  it('is rejected without a signature of a known key, or with an invalid one', () => {
+  it('a note without a signature of a known key, or with an invalid one, is rejected', () => {
     expect(openNote(note, [])).toBeUndefined();
     expect(openNote(note, [{ ...key, name: 'another' }])).toBeUndefined();
     expect(openNote({ ...note, text: TEXT.replace('answer', 'Answer') }, [key])).toBeUndefined();
   });
 
-  it('may have signatures of unknown keys, of any length', () => {
+  it('a note may have signatures of unknown keys, of any length', () => {
     const unknown = { name: 'witness.example/w1', keyId: '00000000', bytes: new Uint8Array(2420) };
     const more = parseNote(formatNote({ ...note, signatures: [unknown, ...note.signatures] })) as SignedNote;
     expect(openNote(more, [key])?.map(({ name }) => name)).toEqual(['PeterNeumann']);
   });
 
-  it('may have empty lines in its text, and many signatures', () => {
+  it('a note may have empty lines in its text and many signatures', () => {
     const text = 'one\n\ntwo\n\n\nthree\n';
     const signatures = Array.from({ length: 16 }, () => signNote(text, key, sign));
     expect(parseNote(formatNote({ text, signatures }))).toEqual({ text, signatures });
@@ -95,7 +95,7 @@ describe('a signed note', () => {
     ['without an empty line', NOTE.replace('\n\n', '\n')],
     ['without a final newline', NOTE.slice(0, -1)],
     ['with a hyphen instead of the dash', NOTE.replace('—', '-')],
-    ['with a line that is no signature', `${NOTE}PeterNeumann\n`],
+    ['with a line that is not a signature', `${NOTE}PeterNeumann\n`],
     ['with an empty signature', `${TEXT}\n— PeterNeumann \n`],
     ['with a key id but no signature', `${TEXT}\n— PeterNeumann x08gow==\n`],
     ['with base64 that is not canonical', NOTE.replace('JnAM=', 'JnAN=')],
@@ -115,17 +115,17 @@ describe('a cosignature', () => {
   const bytes = Uint8Array.from(Buffer.concat([Buffer.from('00000000641850cb', 'hex'), signature]));
   const cosignature = { name: witness.name, keyId: witness.keyId, bytes };
 
-  it('has a time in eight bytes and a signature over the message of tlog-cosignature', () => {
+  it('a cosignature has a time in eight bytes and a signature over the message of tlog-cosignature', () => {
     expect(parseCosignature(cosignature.bytes)?.at).toBe(1_679_315_147n);
     expect(isNoteSignature(text, witness, cosignature)).toBe(true);
   });
 
-  it('has another key id than a log’s signature by the same key', () => {
+  it('a cosignature and a log’s signature by the same key have different key ids', () => {
     expect(witness.keyId).not.toBe(toNoteKey('witness.example/w1', NOTE_KEY_TYPES.ed25519, key.publicKey).keyId);
     expect(isNoteSignature(text, { ...witness, type: NOTE_KEY_TYPES.ed25519 }, cosignature)).toBe(false);
   });
 
-  it('with another time, text or length is invalid', () => {
+  it('a cosignature with a different time, text or length is invalid', () => {
     const later = Uint8Array.from(cosignature.bytes);
     later[7] = 0xcc;
     expect(isNoteSignature(text, witness, { ...cosignature, bytes: later })).toBe(false);
@@ -138,13 +138,13 @@ describe('a cosignature', () => {
 describe('the text of a checkpoint', () => {
   const text = 'example.com/behind-the-sofa\n20852163\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n';
 
-  it('from the specification is parsed and formatted', () => {
+  it('the checkpoint in the specification is parsed and formatted', () => {
     const checkpoint = parseCheckpoint(text) ?? expect.fail('it is a checkpoint');
     expect(checkpoint).toMatchObject({ origin: 'example.com/behind-the-sofa', size: 20_852_163 });
     expect(formatCheckpoint(checkpoint)).toBe(text);
   });
 
-  it('may have extension lines', () => {
+  it('a checkpoint may have extension lines', () => {
     expect(parseCheckpoint(`${text}anything\n`)?.size).toBe(20_852_163);
   });
 

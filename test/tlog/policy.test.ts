@@ -15,7 +15,7 @@ function verifierKey(name: string, type: (typeof NOTE_KEY_TYPES)[keyof typeof NO
 describe('a policy', () => {
   const witnessLine = (name: string) => `witness ${name} ${verifierKey(`${name}.test`, NOTE_KEY_TYPES.cosignature)}`;
 
-  it('combines nested groups as in the example of the specification', () => {
+  it('a policy combines nested groups as in the specification’s example', () => {
     const text = [
       '# two of X and one of Y',
       `log ${LOG_KEY} https://log.test/`,
@@ -42,8 +42,8 @@ describe('a policy', () => {
     ['a group with a threshold above its size', `${witnessLine('X')}\ngroup G 2 X\nquorum G`],
     ['a repeated member', `${witnessLine('X')}\ngroup G any X X\nquorum G`],
     ['the name none', `${witnessLine('none')}\nquorum none`],
-    ['a log key for a witness', `witness X ${LOG_KEY}\nquorum none`],
-    ['a witness key for a log', `log ${WITNESS_KEY}\nquorum none`],
+    ['a log key as a witness key', `witness X ${LOG_KEY}\nquorum none`],
+    ['a witness key as a log key', `log ${WITNESS_KEY}\nquorum none`],
     ['a repeated key', `log ${LOG_KEY}\nlog ${LOG_KEY}\nquorum none`],
     ['a carriage return', 'quorum none\r\n'],
   ])('with %s is rejected', (_, text) => {

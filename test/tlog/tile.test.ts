@@ -25,7 +25,7 @@ const PATHS: readonly (readonly [Tile, string])[] = [
 ];
 
 describe('the path of a tile', () => {
-  it.each(PATHS)('of %o is %s, and is parsed', (tile, path) => {
+  it.each(PATHS)('the tile %o has the path %s, which is parsed', (tile, path) => {
     expect(tilePath(tile)).toBe(path);
     expect(parseTilePath(path)).toEqual(tile);
   });
@@ -61,7 +61,7 @@ describe('the path of a tile', () => {
 });
 
 describe('the tiles of a tree', () => {
-  it('of 70,000 leaves match the example of the specification', () => {
+  it('the tiles of a tree of 70,000 leaves match the specification’s example', () => {
     const tiles = [0, 1, 2].map((level) => [...tilesBetween(level, 0, 70_000)]);
     const partial = tiles.map((level) => level.filter(({ width }) => width < TILE_WIDTH).map(({ width }) => width));
     expect(tiles.map(({ length }) => length)).toEqual([274, 2, 1]);
@@ -69,13 +69,13 @@ describe('the tiles of a tree', () => {
     expect(levelsOf(70_000)).toBe(3);
   });
 
-  it('of 256 leaves are a full tile and a tile with one hash', () => {
+  it('a tree of 256 leaves has a full tile and a tile with one hash', () => {
     expect([...tilesBetween(0, 0, 256)]).toEqual([{ level: 0, index: 0, width: 256 }]);
     expect([...tilesBetween(1, 0, 256)]).toEqual([{ level: 1, index: 0, width: 1 }]);
     expect([...tilesBetween(2, 0, 256)]).toEqual([]);
   });
 
-  it('that are new since a smaller tree begin with its partial tile', () => {
+  it('the new tiles since a smaller tree begin with its partial tile', () => {
     expect([...tilesBetween(ENTRIES, 300, 513)]).toEqual([
       { level: ENTRIES, index: 1, width: 256 },
       { level: ENTRIES, index: 2, width: 1 },
@@ -83,7 +83,7 @@ describe('the tiles of a tree', () => {
     expect([...tilesBetween(1, 300, 400)]).toEqual([]);
   });
 
-  it('are generated lazily for a huge tree', () => {
+  it('the tiles of a huge tree are generated lazily', () => {
     const size = Number.MAX_SAFE_INTEGER;
     expect(tilesBetween(0, 0, size).next().value).toEqual({ level: 0, index: 0, width: 256 });
     const index = Math.floor(size / 256);
@@ -91,7 +91,7 @@ describe('the tiles of a tree', () => {
     expect(tileAt({ level: 0, index: index + 1 }, size)).toBeUndefined();
   });
 
-  it('are counted exactly for large trees', () => {
+  it('the tiles of large trees are counted exactly', () => {
     expect(hashesAt(6, Number.MAX_SAFE_INTEGER)).toBe(31);
     expect(levelsOf(Number.MAX_SAFE_INTEGER)).toBe(7);
     expect(levelsOf(0)).toBe(0);
@@ -101,14 +101,14 @@ describe('the tiles of a tree', () => {
 describe('a bundle of entries', () => {
   const entries = Uint8Array.from({ length: 3 * 32 }, (_, i) => i);
 
-  it('has a length of two bytes before each entry', () => {
+  it('a bundle has a two-byte length before each entry', () => {
     const bundle = formatEntries(entries);
     expect(Buffer.from(bundle.subarray(0, 4)).toString('hex')).toBe('00200001');
     expect(bundle).toHaveLength(3 * 34);
     expect(parseEntries(bundle)).toEqual(entries);
   });
 
-  it('that is truncated, or has an entry of another length, is rejected', () => {
+  it('a truncated bundle, or one with an entry of the wrong length, is rejected', () => {
     const bundle = formatEntries(entries);
     expect(parseEntries(bundle.subarray(0, -1))).toBeUndefined();
     expect(parseEntries(Uint8Array.of(0, 1, 7))).toBeUndefined();

@@ -18,7 +18,7 @@ import { Signer } from '../kit/signer.ts';
 
 const HASH_BYTES = 32;
 
-/** The definition of RFC 6962, 2.1, independent of the service's code. */
+/** The definition in RFC 6962, 2.1, independent of the service's code. */
 function mth(leaves: readonly Buffer[]): Buffer {
   const sha256 = (...parts: readonly (string | Buffer)[]) => {
     const hash = createHash('sha256');
@@ -54,7 +54,7 @@ class Tiles {
   }
 }
 
-/** Grows a tree to each size in turn, each time from its tiles alone. Returns the roots. */
+/** Grows a tree to each size in turn, each time from its tiles alone, and returns the roots. */
 async function grow(tiles: Tiles, sizes: readonly number[]): Promise<readonly Uint8Array[]> {
   const roots: Uint8Array[] = [];
   let before = 0;
@@ -72,12 +72,12 @@ async function grow(tiles: Tiles, sizes: readonly number[]): Promise<readonly Ui
 const SIZES = [1, 2, 3, 7, 8, 255, 256, 257, 300, 511, 512, 513, 1000];
 
 describe('a tree of tiles', () => {
-  it('without leaves has the hash of the empty string as its root', async () => {
+  it('the root of a tree without leaves is the hash of the empty string', async () => {
     expect(Buffer.from(EMPTY_ROOT)).toEqual(mth([]));
     expect(await rootOfTiles(0, new Tiles().read)).toEqual(EMPTY_ROOT);
   });
 
-  // Test vectors of certificate-transparency.
+  // These are test vectors of certificate-transparency.
   it.each([
     [1, '6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d'],
     [2, 'fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125'],
@@ -87,7 +87,7 @@ describe('a tree of tiles', () => {
     [6, '76e67dadbcdf1e10e1b74ddc608abd2f98dfb16fbce75277b5232a127f2087ef'],
     [7, 'ddb89be403809e325750d3d263cd78929c2942b7942a34b77e122c9594a74c8c'],
     [8, '5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328'],
-  ])('of the first %i leaves of RFC 6962 vectors has their root', async (size, root) => {
+  ])('a tree of the first %i leaves of the RFC 6962 vectors has the expected root', async (size, root) => {
     const data = ['', '00', '10', '2021', '3031', '40414243', '5051525354555657', '606162636465666768696a6b6c6d6e6f'];
     const hashLeaf = (entry: Uint8Array) => mth([Buffer.from(data[entry[0] ?? 0] ?? '', 'hex')]);
     const tree = await openGrowingTree(0, new Tiles().read, { ...TREE, hashLeaf });
@@ -95,7 +95,7 @@ describe('a tree of tiles', () => {
     expect(Buffer.from(tree.root()).toString('hex')).toBe(root);
   });
 
-  it('has the root of RFC 6962 at each size, whatever its steps of growth', async () => {
+  it('a tree has the root of RFC 6962 at each size, whatever its growth steps', async () => {
     const leaves = Array.from({ length: 1000 }, (_, index) => entryOf(index));
     const right = SIZES.map((size) => mth(leaves.slice(0, size)));
     const tiles = new Tiles();
@@ -106,7 +106,7 @@ describe('a tree of tiles', () => {
     }
   });
 
-  it('has at level 1 the roots of full tiles of level 0', async () => {
+  it('level 1 of a tree holds the roots of the full tiles of level 0', async () => {
     const tiles = new Tiles();
     await grow(tiles, [70_000]);
     const leaves = Array.from({ length: 256 }, (_, i) => entryOf(256 * 17 + i));
@@ -120,7 +120,7 @@ describe('a tree of tiles', () => {
     expect(partial).toHaveLength(hashesAt(2, 70_000) * HASH_BYTES);
   });
 
-  it('reads at most six tiles for a proof in a tree of 70,000 leaves', async () => {
+  it('a proof in a tree of 70,000 leaves reads at most six tiles', async () => {
     const tiles = new Tiles();
     await grow(tiles, [70_000]);
     tiles.reads = 0;
@@ -128,7 +128,7 @@ describe('a tree of tiles', () => {
     expect(tiles.reads).toBeLessThanOrEqual(6);
   });
 
-  it('does not grow from tiles that are missing or too narrow', async () => {
+  it('a tree does not grow from missing or too narrow tiles', async () => {
     const tiles = new Tiles();
     await grow(tiles, [300]);
     await expect(openGrowingTree(301, tiles.read)).rejects.toThrow(
@@ -146,7 +146,7 @@ describe('proofs of a tree of tiles', async () => {
   const read = nodesOfTiles(tiles.read);
   const { hashNodes } = TREE;
 
-  it('of inclusion verify only for their leaf and position', async () => {
+  it('inclusion proofs verify only for their leaf and position', async () => {
     for (const size of SIZES) {
       const root = await rootOfTiles(size, tiles.read);
       for (const eventId of new Set([1, Math.ceil(size / 2), Math.min(size, TILE_WIDTH), size])) {
@@ -159,7 +159,7 @@ describe('proofs of a tree of tiles', async () => {
     }
   });
 
-  it('of consistency verify between all sizes, and not for other roots', async () => {
+  it('consistency proofs verify between all sizes, and not for other roots', async () => {
     for (const from of SIZES) {
       for (const to of SIZES.filter((size) => size >= from)) {
         const proof = await consistencyProof(from, to, read, hashNodes);
@@ -172,7 +172,7 @@ describe('proofs of a tree of tiles', async () => {
     }
   });
 
-  it('can be verified by a third party that has only the key', async () => {
+  it('a third party that has only the key can verify the proofs', async () => {
     const signer = new Signer();
     const key = toNoteKey('forum.example/log/1', NOTE_KEY_TYPES.ed25519, fromHex(signer.pubkeyHex));
     const text = formatCheckpoint({ origin: key.name, size: 1000, root: await rootOfTiles(1000, tiles.read) });

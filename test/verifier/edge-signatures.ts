@@ -1,5 +1,5 @@
-// Signatures on which Ed25519 verifiers are known to disagree: points with a component of small order, scalars beyond the group order, encodings that
-// are not canonical.
+// Signatures on which Ed25519 verifiers are known to disagree: points with a component of small order, scalars beyond the group order, and
+// encodings that are not canonical.
 import { createHash } from 'node:crypto';
 import { Point } from '@noble/ed25519';
 import { weaknessOf } from '../../src/crypto/did-key.ts';
@@ -22,12 +22,12 @@ const NONCE = 0x2b4d6f8a1c3e5a7c9e1b3d5f7a9c1e3b5d7f9a1c3e5b7d9f1a3c5en;
 const TORSION = Point.fromHex('c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a');
 const EIGHTHS = [0, 1, 2, 3, 4, 5, 6, 7] as const;
 
-/** The verdicts of node:crypto in Node 20.20 (OpenSSL 3.0), which follows the project's rule: four cases in each hex digit, in order. */
+/** The verdicts of node:crypto in Node 20.20 (OpenSSL 3.0), which follows the project's rule; each hex digit encodes four cases, in order. */
 const VERDICTS =
   'c0005552aacac28a28b4aaaaaac0480aaaaab2ac48a48b2caaaab0204081ff000000000000000000000000000000000000ff' +
   '8000000000000000000000000000000000000000000000000000000';
 
-/** The cases with keys that the service accepts. */
+/** The cases whose keys the service accepts. */
 export function edgeSignatures(): readonly JudgedSignature[] {
   return [...torsionCases(), ...scalarCases(), ...encodingCases()]
     .filter(({ publicKey }) => weaknessOf(publicKey) === undefined)
@@ -73,7 +73,7 @@ function torsionCases(): readonly EdgeSignature[] {
   );
 }
 
-/** S beyond the group order: the same residue, which only lax verifiers accept. */
+/** Signatures with S beyond the group order but of the same residue, which only lax verifiers accept. */
 function scalarCases(): readonly EdgeSignature[] {
   const publicKey = toBytes(SECRET, 0);
   const point = toBytes(NONCE, 0);
@@ -89,7 +89,7 @@ function scalarCases(): readonly EdgeSignature[] {
   });
 }
 
-/** Every y of small order in all its encodings, canonical or not, as R and as A; hashed in the encoding sent. */
+/** Every small-order y in all its encodings, canonical or not, as R and as A; the hash covers the encoding as sent. */
 function encodingCases(): readonly EdgeSignature[] {
   const small = smallOrderPoints().map((point) => BigInt(`0x${Buffer.from(point).reverse().toString('hex')}`));
   const ys = [...small, ...small.map((y) => y ^ (1n << 255n)), PRIME, PRIME + 1n, PRIME - 1n, 2n ** 255n - 1n, 2n];

@@ -14,7 +14,7 @@ hashes.sha512 = sha512;
 
 const CALLER: VerifyCaller = { network: '192.0.2.1', did: 'did:key:z6MkHonest' };
 const FLOODER: VerifyCaller = { network: '192.0.2.2', did: 'did:key:z6MkFlooder' };
-/** The jobs in flight of a pool with one thread. */
+/** The number of jobs in flight in a pool with one thread. */
 const IN_FLIGHT_MAX = 128;
 
 const pools: SignatureVerifierPool[] = [];
@@ -30,13 +30,13 @@ describe('the rule', () => {
   const accepted = cases.filter(({ isValid }) => isValid).map(({ title }) => title);
   const acceptedByNoble = new Set(cases.filter(nobleAccepts));
 
-  test('is tested with edge cases of every kind', () => {
+  test('the edge cases cover every kind', () => {
     expect(accepted.length).toBeGreaterThan(100);
     expect(cases.filter(({ isValid, signature }) => isValid && hasSmallOrderR(signature)).length).toBeGreaterThan(50);
     expect(cases.filter((each) => !each.isValid && acceptedByNoble.has(each)).length).toBeGreaterThan(50);
   });
 
-  test('is decided by the equation', () => {
+  test('the rule is the verification equation', () => {
     const judged = cases.filter((each) => isSignedBy(toVerifyingKey(each.publicKey), each.message, each.signature));
     expect(judged.map(({ title }) => title)).toEqual(accepted);
   });
@@ -45,7 +45,7 @@ describe('the rule', () => {
     ['libsodium on a thread', { threads: 1 }],
     ['libsodium on several threads', { threads: 3 }],
     ['node:crypto alone', { threads: 0 }],
-  ])('is followed with %s', async (_, options) => {
+  ])('the verifier follows the rule with %s', async (_, options) => {
     const pool = await readyPool({ ...options, fallbackPauseMillis: 0 });
     const titles: string[] = [];
     for (const { title, publicKey, message, signature } of cases)
@@ -56,7 +56,7 @@ describe('the rule', () => {
   test.each([
     ['libsodium', { threads: 1 }],
     ['node:crypto', { threads: 0 }],
-  ])('accepts R = identity in service and auditor alike, with %s', async (_, options) => {
+  ])('service and auditor both accept R = identity, with %s', async (_, options) => {
     const { publicKey, message, signature } = signatureWithIdentityAsR(Buffer.from('a message'));
     const pool = await readyPool(options);
     expect(isSignedBy(toVerifyingKey(publicKey), message, signature)).toBe(true);
@@ -64,14 +64,14 @@ describe('the rule', () => {
     expect(await pool.verify(publicKey, Buffer.from('another'), signature, CALLER)).toBe(false);
   });
 
-  test('needs the fallback verifier for exactly the eight points of small order', () => {
+  test('the verifier uses the fallback for exactly the eight points of small order', () => {
     const signatures = smallOrderPoints().map((point) => Buffer.concat([point, new Uint8Array(32)]));
     expect(signatures.map((each) => hasSmallOrderR(each))).toEqual(signatures.map(() => true));
     expect(new Set(signatures.map((each) => each.toString('hex'))).size).toBe(8);
     expect(hasSmallOrderR(signed('a message').signature)).toBe(false);
   });
 
-  test('covers every bit of a signature', async () => {
+  test('flipping any bit of a signature makes it invalid', async () => {
     const pool = await readyPool({});
     const { publicKey, message, signature } = signed('a message');
     const flipped = Array.from({ length: 512 }, (_, bit) => flip(signature, bit));
@@ -79,11 +79,11 @@ describe('the rule', () => {
     expect(answers).toEqual(flipped.map(() => false));
   });
 
-  test('accepts nothing that noble rejects', () => {
+  test('the verifier accepts no signature that noble rejects', () => {
     expect(cases.filter((each) => each.isValid && !acceptedByNoble.has(each))).toEqual([]);
   });
 
-  test('rejects keys and signatures of a wrong length', async () => {
+  test('the verifier rejects keys and signatures of the wrong length', async () => {
     const pool = await readyPool({});
     const { publicKey, message, signature } = signed('a message');
     expect(await pool.verify(publicKey.subarray(1), message, signature, CALLER)).toBe(false);
@@ -93,7 +93,7 @@ describe('the rule', () => {
 });
 
 describe('many signatures at once', () => {
-  test('each get their own result, with messages of any length', async () => {
+  test('concurrent signatures each get their own result, with messages of any length', async () => {
     const pool = await readyPool({});
     const jobs = Array.from({ length: 300 }, (_, index) => signed('x'.repeat(index * 7)));
     const answers = jobs.map(({ publicKey, message, signature }, index) =>
@@ -102,7 +102,7 @@ describe('many signatures at once', () => {
     expect(await Promise.all(answers)).toEqual(jobs.map((_, index) => index % 3 !== 0));
   });
 
-  test('are rejected beyond pendingMax, until some have results', async () => {
+  test('signatures beyond pendingMax are rejected until some have results', async () => {
     const pool = await readyPool({ pendingMax: 2 });
     const { publicKey, message, signature } = signed('a message');
     const first = [
@@ -116,7 +116,7 @@ describe('many signatures at once', () => {
     expect(await pool.verify(publicKey, message, signature, CALLER)).toBe(true);
   });
 
-  test('may have more keys than the cache', async () => {
+  test('concurrent signatures may have more keys than the cache', async () => {
     const pool = createPool({ threads: 0, keysMax: 2 });
     const jobs = Array.from({ length: 20 }, (_, index) => signed(`message ${index}`));
     const answers = jobs.map((each) => pool.verify(each.publicKey, each.message, each.signature, CALLER));
@@ -124,7 +124,7 @@ describe('many signatures at once', () => {
   });
 });
 
-test('node:crypto verifies the first threadsAfter signatures, then threads are started', async () => {
+test('node:crypto verifies the first threadsAfter signatures, and then threads start', async () => {
   const pool = createPool({ threads: 1, threadsAfter: 3 });
   const { publicKey, message, signature } = signed('a message');
   const verify = () => pool.verify(publicKey, message, signature, CALLER);
@@ -139,9 +139,9 @@ describe('without a working libsodium', () => {
   const { publicKey, message, signature } = signed('a message');
 
   test.each([
-    ['a binding that is missing', join(folder, 'missing.cjs')],
+    ['a missing binding', join(folder, 'missing.cjs')],
     ['a binding that does not load', binding('unloadable.cjs', `throw new Error('unsupported platform');`)],
-  ])('%s: node:crypto verifies, and no thread is started again', async (_, sodiumPath) => {
+  ])('with %s, node:crypto verifies and no thread is started again', async (_, sodiumPath) => {
     const onThreadLost = vi.fn();
     const pool = createPool({ sodiumPath, onThreadLost });
     expect(await pool.verify(publicKey, message, signature, CALLER)).toBe(true);
@@ -151,11 +151,11 @@ describe('without a working libsodium', () => {
     expect(onThreadLost).toHaveBeenCalledTimes(1);
   });
 
-  test('a thread that dies at work: node:crypto verifies, and another thread is started', async () => {
+  test('if a thread dies at work, node:crypto verifies and another thread starts', async () => {
     const sodiumPath = binding('mortal.cjs', 'exports.crypto_sign_verify_detached = () => process.exit(1);');
     const onThreadLost = vi.fn();
     const pool = await readyPool({ sodiumPath, onThreadLost });
-    // More than one batch.
+    // These are more than one batch.
     const signatures = Array.from({ length: 60 }, (_, index) => (index % 3 === 1 ? flip(signature, index) : signature));
     const answers = signatures.map((each) => pool.verify(publicKey, message, each, CALLER));
     expect(await Promise.all(answers)).toEqual(signatures.map((each) => each === signature));
@@ -163,7 +163,7 @@ describe('without a working libsodium', () => {
     await eventually(() => expect(pool.readyThreads()).toBe(1), 20_000);
   });
 
-  test('a thread that throws at work: node:crypto verifies', async () => {
+  test('if a thread throws at work, node:crypto verifies', async () => {
     const sodiumPath = binding(
       'thrower.cjs',
       `exports.crypto_sign_verify_detached = () => { throw new Error('odd'); };`,
@@ -184,7 +184,7 @@ describe('signs', () => {
     ['by libsodium', { threads: 1 }],
     ['by node:crypto', { threads: 0 }],
     ['by node:crypto once a thread dies over its work', { threads: 1, sodiumPath: binding('dying.cjs', dying) }],
-  ])('%s with the key of each call, in the order of the calls', async (_, options) => {
+  ])('the pool signs %s with the key of each call, in the order of the calls', async (_, options) => {
     const pool = await readyPool(options);
     const jobs = messages.map((message, index) => [seeds[index % 2] as Uint8Array, message] as const);
     const signatures = await Promise.all(jobs.map(([seed, message]) => pool.sign(seed, message)));
@@ -198,7 +198,7 @@ describe('a flood of wrong signatures with R of small order', () => {
   const right = signatureWithIdentityAsR(Buffer.from('a message'));
   const wrong = Buffer.from('another message');
 
-  test('is rejected beyond a limit, and delays no other signature', async () => {
+  test('wrong signatures with R of small order are rejected beyond a limit, and delay no other signature', async () => {
     const pool = await readyPool({});
     let answered = 0;
     const attack = () => pool.verify(right.publicKey, wrong, right.signature, CALLER);
@@ -228,7 +228,7 @@ describe('a flood of wrong signatures', () => {
   test.each([
     ['libsodium', 1],
     ['node:crypto', 0],
-  ])('delays another caller’s signature by at most the jobs in flight, with %s', async (_, threads) => {
+  ])('a flood of wrong signatures delays another caller by at most the jobs in flight, with %s', async (_, threads) => {
     const size = 20 * IN_FLIGHT_MAX;
     const queueLimits = { perKeyMax: size, perNetworkMax: size };
     const pool = await readyPool({ threads, queueLimits });
@@ -247,7 +247,7 @@ describe('a flood of wrong signatures', () => {
     expect(new Set(await Promise.all(flood))).toEqual(new Set([false]));
   });
 
-  test('is rejected beyond its share, with Retry-After, while others are accepted', async () => {
+  test('a flood of wrong signatures is rejected beyond its share, with Retry-After, while others are accepted', async () => {
     const pool = createPool({ threads: 0, queueLimits: { perKeyMax: 10 } });
     const flood = Array.from({ length: IN_FLIGHT_MAX + 10 }, () => pool.verify(publicKey, message, wrong, FLOODER));
     await expect(pool.verify(publicKey, message, signature, FLOODER)).rejects.toMatchObject({
@@ -261,7 +261,7 @@ describe('a flood of wrong signatures', () => {
 });
 
 describe('after close', () => {
-  test('pending and waiting signatures get results, and later ones are rejected', async () => {
+  test('after close, pending and waiting signatures get results, and later ones are rejected', async () => {
     const pool = await readyPool({});
     const { publicKey, message, signature } = signed('a message');
     const before = Array.from({ length: 2 * IN_FLIGHT_MAX }, () => pool.verify(publicKey, message, signature, CALLER));

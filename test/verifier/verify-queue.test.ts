@@ -6,7 +6,7 @@ import { type QueueLimits, type VerifyJob, VerifyQueue } from '../../src/verifie
 const UNREGISTERED: VerifyCaller = { network: '192.0.2.9' };
 
 describe('the queue of signatures', () => {
-  it('serves networks in turn, and the keys of a network in turn', () => {
+  it('the queue serves networks in turn, and the keys of a network in turn', () => {
     const { push, takeAll } = queueOf();
     for (const name of ['a1', 'a2', 'a3']) push(name, { network: 'A', did: 'alice' });
     push('b1', { network: 'A', did: 'bob' });
@@ -14,7 +14,7 @@ describe('the queue of signatures', () => {
     expect(takeAll()).toEqual(['a1', 'c1', 'b1', 'a2', 'a3']);
   });
 
-  it('gives unregistered keys one job in eight while registered keys wait', () => {
+  it('the queue gives unregistered keys one job in eight while registered keys wait', () => {
     const { push, takeAll } = queueOf();
     for (let index = 0; index < 20; index++) push('unregistered', UNREGISTERED);
     for (let index = 0; index < 21; index++) push('registered', { network: '192.0.2.9', did: `agent ${index}` });
@@ -25,7 +25,7 @@ describe('the queue of signatures', () => {
     expect(order.lastIndexOf('registered')).toBe(22);
   });
 
-  it('limits jobs per key, per network, and for all unregistered keys together', () => {
+  it('the queue limits jobs per key, per network, and for all unregistered keys together', () => {
     const { queue, push, takeAll } = queueOf({ perKeyMax: 2, perNetworkMax: 3 });
     const pushed = (did: string, network = 'A') => push(did, { network, did });
     expect(['a', 'a', 'a', 'b', 'b', 'c'].map((did) => pushed(did))).toEqual([true, true, false, true, false, false]);

@@ -20,12 +20,12 @@ describe('an error', () => {
     ['FORUM_ERR_RATE', 429],
     ['FORUM_ERR_INTERNAL', 500],
     ['FORUM_ERR_UNAVAILABLE', 503],
-  ] as const)('%s has status %i', (code, status) => {
+  ] as const)('the error %s has status %i', (code, status) => {
     expect([statusOf(code), new ForumError(code, '').status]).toEqual([status, status]);
     expect(ERROR_CODES).toContain(code);
   });
 
-  it('is sent with its code and detail', () => {
+  it('an error is sent with its code and detail', () => {
     const error = new ForumError('FORUM_ERR_TURN', 'it is the turn of bob');
     expect(JSON.stringify(error.toBody())).toBe('{"error":"FORUM_ERR_TURN","detail":"it is the turn of bob"}');
     expect(error).toMatchObject({
@@ -36,7 +36,7 @@ describe('an error', () => {
     });
   });
 
-  it('is sent with what programs need, but without its cause', () => {
+  it('an error is sent with its data members but without its cause', () => {
     const expected = { signatureBase: '"@method": POST', contentDigest: 'sha-256=::' };
     const data = { expected, serviceTime: '2030-01-01T00:00:00.000Z', head: 7 };
     const options = { ...data, retryAfterSeconds: 2, cause: new Error('inner') };

@@ -22,7 +22,7 @@ describe('the line of an event', () => {
     ['signed, without its body', { ...EVENTS[1], request: { ...REQUEST, body: null } }],
     ['by the service', EVENTS[3]],
     ['of an account', { ...EVENTS[1], chamberId: null }],
-  ] as const)('is its canonical JSON: %s', (_title, event) => {
+  ] as const)('the line of an event is its canonical JSON: %s', (_title, event) => {
     const line = toLine(event as ChamberEvent);
     expect(line).toBe(canonicalize(event));
     expect(fromLine(line)).toEqual(event);
@@ -30,7 +30,7 @@ describe('the line of an event', () => {
 });
 
 describe('the leaves of the Merkle tree', () => {
-  it.each(Object.keys(moveOfEvent))('include %s', (type) => {
+  it.each(Object.keys(moveOfEvent))('the leaves of the Merkle tree include %s', (type) => {
     expect(isMove({ type } as ChamberEvent)).toBe(true);
   });
 

@@ -1,4 +1,4 @@
-// Numbers of a new request: one that two readers might read differently is rejected, naming its member.
+// Numbers in a new request: a number that two readers might read differently is rejected, and the error names its member.
 import { describe, expect, it } from 'vitest';
 import { requireExactNumbers } from '../../src/vocabulary/json.ts';
 import { outcomeOf } from '../kit/given.ts';

@@ -7,22 +7,22 @@ const NEITHER_ID_NOR_CURSOR = ['', 'abc', '-1', '+1', '01', '1.0', '1e3', ' 1', 
 const BOUNDS = { min: 1, max: 200 };
 
 describe('a path or query parameter', () => {
-  it.each([...NEITHER_ID_NOR_CURSOR, '0', undefined])('%j is no id', (text) => {
+  it.each([...NEITHER_ID_NOR_CURSOR, '0', undefined])('%j is not an id', (text) => {
     expect(parseId(text)).toBeUndefined();
   });
 
-  it('is an id from 1 to 2^53 − 1', () => {
+  it('an id is an integer from 1 to 2^53 − 1', () => {
     expect([parseId('1'), parseId('9007199254740991')]).toEqual([1, Number.MAX_SAFE_INTEGER]);
   });
 
-  it.each(NEITHER_ID_NOR_CURSOR)('%j is no cursor', (text) => {
+  it.each(NEITHER_ID_NOR_CURSOR)('%j is not a cursor', (text) => {
     expect(outcomeOf(() => parseCursor('after', text))).toMatchObject({
       code: 'FORUM_ERR_VALIDATION',
       detail: 'after: must be a non-negative integer',
     });
   });
 
-  it('is a cursor from 0, or absent', () => {
+  it('a cursor is an integer from 0, or absent', () => {
     expect([parseCursor('after', '0'), parseCursor('after', '12'), parseCursor('after', undefined)]).toEqual([
       0,
       12,
@@ -30,21 +30,21 @@ describe('a path or query parameter', () => {
     ]);
   });
 
-  it.each(['0', '201', '5.5', 'ten', ''])('%j is no limit', (text) => {
+  it.each(['0', '201', '5.5', 'ten', ''])('%j is not a limit', (text) => {
     expect(outcomeOf(() => parseInteger('limit', text, BOUNDS))).toMatchObject({
       code: 'FORUM_ERR_VALIDATION',
       detail: 'limit: must be an integer from 1 to 200',
     });
   });
 
-  it('is a limit within the bounds, or absent', () => {
+  it('a limit is within the bounds, or absent', () => {
     expect(['1', '200', undefined].map((text) => parseInteger('limit', text, BOUNDS))).toEqual([1, 200, undefined]);
   });
 
   it.each([
     [LIST_LIMIT, { minimum: 1, maximum: 200, default: 50 }],
     [EVENTS_LIMIT, { minimum: 1, maximum: 10_000, default: 1_000 }],
-  ])('is described as the limit %o', (limit, schema) => {
+  ])('the limit %o has this schema', (limit, schema) => {
     const expected = { name: 'limit', in: 'query', description: 'maximum number of items' };
     expect(limitParameter(limit)).toEqual({ ...expected, schema: { type: 'integer', format: 'int64', ...schema } });
   });
@@ -54,7 +54,7 @@ describe('a query', () => {
   const check = (query: string) =>
     outcomeOf(() => requireQuery(`http://localhost/chambers${query}`, ['phase', 'limit']));
 
-  it.each(['', '?', '?phase=LOBBY', '?limit=1&phase=LOBBY', '?limit='])('%s is accepted', (query) => {
+  it.each(['', '?', '?phase=LOBBY', '?limit=1&phase=LOBBY', '?limit='])('the query %j is accepted', (query) => {
     expect(check(query)).toBeUndefined();
   });
 

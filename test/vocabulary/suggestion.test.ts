@@ -17,12 +17,12 @@ describe('a suggestion', () => {
     expect(suggestion(misspelt, NAMES)).toBe(`did you mean "${name}"?`);
   });
 
-  it('for a name that is near to several is the nearest', () => {
+  it('the suggestion is the nearest of several names', () => {
     expect(suggestion('limit', ['limits', 'limit', 'limt'])).toBe('did you mean "limit"?');
   });
 
   it.each(['member', 'bxxxre', '', 'x', 'id', 'limitless', 'x'.repeat(100_000)])(
-    'is not made for %.20s',
+    'there is no suggestion for %.20s',
     (misspelt) => {
       expect(suggestion(misspelt, NAMES)).toBeUndefined();
     },

@@ -7,31 +7,31 @@ import { fromHex, instantOf, isPhase, PHASES, toHex, toTimestamp } from '../../s
 const EVERY_BYTE = Uint8Array.from({ length: 256 }, (_, byte) => byte);
 
 describe('hexadecimal', () => {
-  it('writes every byte as Node does', () => {
+  it('toHex writes every byte like Node', () => {
     expect(toHex(EVERY_BYTE)).toBe(`0x${Buffer.from(EVERY_BYTE).toString('hex')}`);
   });
 
-  it('reads back every byte in either case', () => {
+  it('fromHex reads every byte in either letter case', () => {
     expect(fromHex(toHex(EVERY_BYTE))).toEqual(EVERY_BYTE);
     expect(fromHex(`0x${toHex(EVERY_BYTE).slice(2).toUpperCase()}`)).toEqual(EVERY_BYTE);
   });
 
-  it('holds no bytes too', () => {
+  it('hexadecimal can represent zero bytes', () => {
     expect(toHex(new Uint8Array())).toBe('0x');
     expect(fromHex('0x')).toEqual(new Uint8Array());
   });
 
-  it.each(['', '00', '0X00', '0x0', '0x0g', '0x 1', '0x00\n', ' 0x00', '0x-1', '0x١٢'])('rejects %j', (text) => {
+  it.each(['', '00', '0X00', '0x0', '0x0g', '0x 1', '0x00\n', ' 0x00', '0x-1', '0x١٢'])('fromHex rejects %j', (text) => {
     expect(() => fromHex(text)).toThrow(RangeError);
   });
 
-  it('says that 0x is missing', () => {
+  it('the error of fromHex says that 0x is missing', () => {
     expect(() => fromHex('00')).toThrow(new RangeError('hexadecimal must start with 0x'));
   });
 });
 
 describe('a timestamp', () => {
-  it('is the text that Date has for every time', () => {
+  it('a timestamp equals the text of Date for every time', () => {
     const recent = fc.integer({ min: Date.UTC(1970), max: Date.UTC(2100) });
     const any = fc.date({ noInvalidDate: true }).map((date) => date.getTime());
     fc.assert(
@@ -44,7 +44,7 @@ describe('a timestamp', () => {
     }
   });
 
-  it('is none of what is no time', () => {
+  it('a text that is not a time is not a timestamp', () => {
     for (const millis of [Number.NaN, Number.POSITIVE_INFINITY, 8.64e15 + 1]) {
       expect(() => toTimestamp(millis)).toThrow(RangeError);
     }
@@ -52,7 +52,7 @@ describe('a timestamp', () => {
 });
 
 describe('an instant', () => {
-  it('is that of an RFC 3339 date-time with any offset, cut to milliseconds', () => {
+  it('an instant is read from an RFC 3339 date-time with any offset, truncated to milliseconds', () => {
     const at = Date.UTC(2030, 0, 31, 12, 0, 0, 500);
     for (const text of [
       '2030-01-31T12:00:00.5Z',
@@ -65,7 +65,7 @@ describe('an instant', () => {
     expect(instantOf('9999-12-31T23:59:59.999Z')).toBe(Date.UTC(9999, 11, 31, 23, 59, 59, 999));
   });
 
-  it('is read back from every timestamp', () => {
+  it('an instant is read back from every timestamp', () => {
     const years = { min: Date.parse('0000-01-01T00:00:00.000Z'), max: Date.UTC(10_000) - 1 };
     fc.assert(fc.property(fc.integer(years), (millis) => instantOf(toTimestamp(millis)) === millis));
   });
@@ -90,11 +90,11 @@ describe('an instant', () => {
     '2030',
     '1',
     '',
-  ])('is none in %j', (text) => {
+  ])('%j is not an instant', (text) => {
     expect(instantOf(text)).toBeNaN();
   });
 
-  it('is how all sources read a time, but for the dates of HTTP and of certificates', () => {
+  it('the sources use Date.parse only for the dates of HTTP', () => {
     const sources = ['src', 'projections'].flatMap((folder) => {
       const root = fileURLToPath(new URL(`../../${folder}`, import.meta.url));
       return readdirSync(root, { recursive: true, encoding: 'utf8' })
@@ -107,7 +107,7 @@ describe('an instant', () => {
 });
 
 describe('a phase', () => {
-  it('is one of six names, in capitals', () => {
+  it('a phase is one of six names in uppercase', () => {
     expect(PHASES.filter(isPhase)).toHaveLength(6);
     expect(['', 'lobby', 'LOBBY ', 'CLOSED'].filter(isPhase)).toEqual([]);
   });

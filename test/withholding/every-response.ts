@@ -1,10 +1,10 @@
-// Reads every GET route of a service, and looks for a text.
+// Reads every GET route of a service and searches the responses for a text.
 import { expect } from 'vitest';
 import type { TestService } from '../kit/test-service.ts';
 
 export const SECRET = 'Rosebud-of-Xanadu-1941';
 
-/** Every GET route of the service, for these chambers, agents and tickers, in every form that it has. */
+/** Returns every GET route of the service, for these chambers, agents and tickers, in each of its formats. */
 export async function everyResponse(
   service: TestService,
   ids: Readonly<Record<string, readonly string[]>>,

@@ -1,4 +1,4 @@
-// The list of the texts to withhold, which an operator edits.
+// The operator's list of texts to withhold.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ import { temporaryFolder } from '../kit/temporary.ts';
 const { did } = new Signer();
 
 describe('a list of texts to withhold', () => {
-  it('has one event a line, of a chamber or an account, with a reason; comments and blank lines count for nothing', () => {
+  it('a list of texts has one event of a chamber or account per line, with a reason, and may have comments and blank lines', () => {
     const text = `# court order 7\n\n3:17 law # Monday\n${did}:2\tpersonal-data\r\n`;
     expect(parseWithholdList(text)).toEqual({
       entries: [
@@ -32,13 +32,13 @@ describe('a list of texts to withhold', () => {
     ['did:key:z6Mk:1 law', 'must be <chamberId or DID>:<eventId> <reason>'],
     [`${did} law`, 'must be <chamberId or DID>:<eventId> <reason>'],
     ['1:1 secret', '1:1 is already on line 1, which counts'],
-  ])('reports the line “%s”, and keeps the others', (line, problem) => {
+  ])('reading a list of texts reports the line “%s”, and keeps the others', (line, problem) => {
     const { entries, badLines } = parseWithholdList(`1:1 law\n${line}\n2:2 abuse`);
     expect(badLines).toEqual([{ line: 2, problem }]);
     expect(entries.map((entry) => entry.line)).toEqual([1, 3]);
   });
 
-  it('can be missing: the error says what to do', () => {
+  it('the error for a missing list of texts says what to do', () => {
     expect(() => readWithholdList('/nowhere/withhold')).toThrow(
       'cannot read the list of texts to withhold /nowhere/withhold: ENOENT; create an empty file',
     );
@@ -46,7 +46,7 @@ describe('a list of texts to withhold', () => {
 });
 
 describe('an edit of the list', () => {
-  it('adds each event once, keeps everything else, and creates a missing file', () => {
+  it('an edit adds each event to the list once, keeps everything else, and creates a missing file', () => {
     const path = join(temporaryFolder(), 'withhold');
     const [first, second] = [
       { stream: 3, eventId: 17 },

@@ -1,4 +1,4 @@
-// What the log says about the list of texts to withhold.
+// The service's log messages about the list of texts to withhold.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pino } from 'pino';
@@ -33,7 +33,7 @@ const withheldNow = async ({ withholder }: { withholder: Withholder }, count: nu
   eventually(() => expect(withholder.state().withheld).toBe(count), 10_000);
 
 describe('the log', () => {
-  it('the log names an earlier line of an account with the same text once, and none that is named too', async () => {
+  it('the log names an earlier account line with the same text once, unless the list names that line', async () => {
     const opened = withLog('');
     const { service, withholder, relist, reportsOf } = opened;
     const ann = await service.agent({ label: 'Ann of Oak Street' });
@@ -55,7 +55,7 @@ describe('the log', () => {
     ]);
   });
 
-  it('the log says that the alert is cleared once the wrong entries are removed, and raises it again', async () => {
+  it('the log clears the alert once the wrong entries are removed, and can raise it again', async () => {
     const { withholder, relist, reportsOf } = withLog('1:99 law\n');
     const counts = () => [reportsOf('alert raised').length, reportsOf('alert cleared').length];
     withholder.start();
@@ -66,7 +66,7 @@ describe('the log', () => {
     await eventually(() => expect(counts()).toEqual([2, 1]));
   });
 
-  it('the log says that the list was read again on request', async () => {
+  it('the log reports that the list was read again on request', async () => {
     const { withholder, reportsOf } = withLog('whatever\n');
     withholder.start();
     withholder.reload();

@@ -1,4 +1,4 @@
-// A service on a restored copy of a log with withheld texts is as honest for every reader as the one before.
+// A service on a restored copy of a log with withheld texts is sound for every reader.
 import { copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -20,7 +20,7 @@ async function covered({ service }: Running): Promise<void> {
 
 const policy = {};
 
-/** What the auditor, the client, the mirror and the list of stubs say of the service. */
+/** What the auditor, the client, the mirror and the list of stubs report about the service. */
 async function readers(running: Running) {
   const { service, url, clock } = running;
   await covered(running);
@@ -64,7 +64,7 @@ async function withheldService() {
   return { running, settings, path, withhold };
 }
 
-/** Puts the copy in the place of the database, and continues it as another log. */
+/** Replaces the database by the copy, and renews its logId. */
 async function restore(settings: { readonly DATABASE_PATH: string }, backup: string): Promise<void> {
   const { DATABASE_PATH: path } = settings;
   for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true });

@@ -1,4 +1,5 @@
-// An operator withholds texts of a running service: no response and no file has them any more, and everything that was proved stays proved,
+// An operator withholds texts of a running service: they disappear from every response and file, and all proofs remain valid, as this test
+// verifies with its own code.
 // by code of this test.
 import { createPublicKey, hash, verify } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -38,7 +39,7 @@ async function lineOf(service: TestService, stream: StreamId, eventId: number): 
   return JSON.parse((await service.lines(stream))[eventId - 1] ?? '{}');
 }
 
-/** What the files of the database have, searched for raw. */
+/** Returns the raw contents of the database's files. */
 function filesWith(path: string): readonly string[] {
   const folder = dirname(path);
   return readdirSync(folder).filter((name) => readFileSync(join(folder, name)).includes(SECRET));
@@ -51,14 +52,14 @@ function leafOf(line: string): Buffer {
   return Buffer.from(keccak256(once));
 }
 
-/** The root of the chamber's moves, by merkletreejs. */
+/** Returns the root of the chamber's moves, computed by merkletreejs. */
 function rootOf(lines: readonly string[]): string {
   const moves = lines.filter((line) => JSON.parse(line).did !== null).map(leafOf);
   const node = (bytes: Buffer) => Buffer.from(keccak256(bytes));
   return new MerkleTree(moves, node, { sortPairs: true }).getHexRoot();
 }
 
-/** Whether the service's key signed the stub, by node:crypto alone. */
+/** Returns whether the service's key signed the stub, verified with node:crypto alone. */
 function isSigned(line: string, thumbprint: string): boolean {
   const { withheld, ...event } = JSON.parse(line);
   const { signature, ...terms } = withheld;
@@ -108,7 +109,7 @@ async function debated(service: TestService, secretIn: 'comment' | 'proposal') {
 }
 
 describe('a text that is withheld', () => {
-  it('is gone from every response and file, its stub is signed, and every proof is as before', async () => {
+  it('a withheld text is gone from every response and file, its stub is signed, and every proof is unchanged', async () => {
     const { service, path, withholdNow } = serviceWithList();
     const { id, ids, said, answer } = await debated(service, 'comment');
     expect(await everyResponse(service, ids)).toContain('/events');
@@ -135,7 +136,7 @@ describe('a text that is withheld', () => {
     expect(await service.lines(id)).toEqual(lines);
   });
 
-  it('of a settled chamber is gone from its outcome, whose ETag changes', async () => {
+  it('a withheld text of a settled chamber is gone from its outcome, whose ETag changes', async () => {
     const { service, path, withholdNow } = serviceWithList();
     const { id, ids } = await debated(service, 'proposal');
     await enterPhase(service, id, 'COMMITTED');
@@ -155,7 +156,7 @@ describe('a text that is withheld', () => {
     expect(await proofsOf(service, id)).toEqual(proofs);
   });
 
-  it('of an account is gone from its later lines and the agent’s joins too', async () => {
+  it('a withheld text of an account is also gone from its later lines and the agent’s joins', async () => {
     const { service, path, withholdNow } = serviceWithList();
     const ann = await service.agent({ label: SECRET, personality: { loves: ['rain', SECRET] } });
     const id = await openChamber(service, [ann]);
@@ -178,7 +179,7 @@ describe('a text that is withheld', () => {
     });
   });
 
-  it('of a registration leaves its retry the same response and event, and gives another request no receipt', async () => {
+  it('after withholding, a retry of the registration gets the same response and event, and another request gets no receipt', async () => {
     const { service, withholdNow } = serviceWithList();
     const ann = await service.agent();
     const { operatorEmail: _, ...content } = registrationOf(ann);
@@ -198,7 +199,7 @@ describe('a text that is withheld', () => {
     expect(await isValidReceipt(receiptOf(registration, again, PUBLIC_URL), keys)).toBe(true);
   });
 
-  it('stays withheld after a restart, and the list of stubs has all of them in their order', async () => {
+  it('texts stay withheld after a restart, and the list has all stubs in order', async () => {
     const { service, open, withholdNow } = serviceWithList();
     const { id, ann } = await debated(service, 'comment');
     await withholdNow(id, 5);
@@ -221,7 +222,7 @@ describe('a text that is withheld', () => {
 
 const RAW = `0x02${Buffer.from(SECRET).toString('hex')}` as const;
 
-/** A committed chamber with a graduate whose texts are secret. */
+/** A committed chamber with a graduated idea whose texts are secret. */
 async function graduated() {
   const opened = serviceWithList();
   const { service } = opened;
@@ -239,13 +240,13 @@ async function graduated() {
 }
 
 describe('the deployment of an idea whose text is withheld', () => {
-  it('is not begun', async () => {
+  it('the deployment of an idea with a withheld text does not start', async () => {
     const { id, withholdNow, submit } = await graduated();
     await withholdNow(id, 4);
     await expect(submit()).rejects.toMatchObject({ code: 'FORUM_ERR_CONFLICT' });
   });
 
-  it('keeps its transaction until it has ended; then transaction and reason are withheld too', async () => {
+  it('a running deployment keeps its transaction until it ends; then transaction and reason are withheld, too', async () => {
     const { service, path, id, ids, withholdNow, submit, record, txHash } = await graduated();
     const { eventId } = await submit();
     await withholdNow(id, 4, 'abuse');
@@ -269,7 +270,7 @@ describe('an entry that can’t be applied', () => {
     ['names a move without a text', '1:3 law', 'a line of type chamber.joined without a text that can be withheld'],
     ['has an unknown reason', '1:5 rude', 'the reason must be one of personal-data, secret, abuse, law'],
     ['is no entry', 'whatever', 'must be <chamberId or DID>:<eventId> <reason>'],
-  ])('is reported once if it %s, and the others are applied', async (_what, entry, problem) => {
+  ])('an entry that %s is reported once, and the others are applied', async (_what, entry, problem) => {
     const { service, file } = serviceWithList();
     const { id } = await debated(service, 'comment');
     writeFileSync(file, `${entry}\n${id}:5 secret\n`);
@@ -283,7 +284,7 @@ describe('an entry that can’t be applied', () => {
     expect(reports).toMatchObject([{ line: 1, reason: expect.stringContaining(problem) }]);
   });
 
-  it('is no reason to stop: a list that can’t be read is reported once, and read later', async () => {
+  it('an unreadable list is reported once, and read later', async () => {
     const { service, file } = serviceWithList();
     const { id } = await debated(service, 'comment');
     writeFileSync(`${file}.new`, '');
