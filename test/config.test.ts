@@ -1,4 +1,4 @@
-// Absent variables have defaults, and all wrong ones are reported at once.
+// Absent variables have defaults, and all invalid ones are reported at once.
 import { describe, expect, it } from 'vitest';
 import { ConfigError, describeProblem, readConfig } from '../src/config.ts';
 
@@ -22,7 +22,7 @@ function problemsOf(env: Readonly<Record<string, string>>): readonly string[] {
 }
 
 describe('the configuration', () => {
-  it('needs nothing to be set', () => {
+  it('the configuration requires no variables', () => {
     expect(readConfig({})).toMatchObject({
       PORT: 8787,
       HOST: '127.0.0.1',
@@ -43,11 +43,11 @@ describe('the configuration', () => {
     });
   });
 
-  it('treats an empty variable as absent', () => {
+  it('the configuration treats an empty variable as absent', () => {
     expect(readConfig({ PORT: '', PUBLIC_URL: '', CHAIN: '' })).toEqual(readConfig({}));
   });
 
-  it('accepts several public addresses and drops their trailing slashes', () => {
+  it('PUBLIC_URL accepts several addresses and drops their trailing slashes', () => {
     expect(readConfig({ PUBLIC_URL: 'https://a.test/, http://127.0.0.1:8787/api' }).PUBLIC_URL).toEqual([
       'https://a.test',
       'http://127.0.0.1:8787/api',
@@ -60,7 +60,7 @@ describe('the configuration', () => {
     ['1', false],
     ['yes', false],
     ['false', false],
-  ])('allows unsigned requests only if the value is true: %s', (text, expected) => {
+  ])('DEV_ALLOW_UNSIGNED allows unsigned requests only if the value is true: %s', (text, expected) => {
     expect(readConfig({ DEV_ALLOW_UNSIGNED: text }).DEV_ALLOW_UNSIGNED).toBe(expected);
   });
 
@@ -96,22 +96,22 @@ describe('the configuration', () => {
     ['NODE_ENV', 'pro duction'],
     ['DATABASE_PATH', 'data/chambers.db '],
     ['DATABASE_PATH', 'data/chambers.db\n'],
-  ])('rejects %s=%s and names the variable', (name, value) => {
+  ])('the configuration rejects %s=%j and names the variable', (name, value) => {
     expect(problemsOf({ [name]: value })).toEqual([expect.stringMatching(`^${name}: must `)]);
   });
 
-  it('rejects a ping interval that is not shorter than the dead time', () => {
+  it('the configuration rejects a ping interval that is not shorter than the dead time', () => {
     expect(problemsOf({ STREAM_DEAD_SECONDS: '31' })).toEqual([]);
     expect(problemsOf({ STREAM_DEAD_SECONDS: '30' })).toEqual([
       'STREAM_PING_SECONDS: must be less than STREAM_DEAD_SECONDS, which is 30',
     ]);
   });
 
-  it('never repeats a secret', () => {
+  it('the errors of a configuration never repeat a secret', () => {
     expect(problemsOf({ RELAYER_PRIVATE_KEY: 'secret' }).join()).not.toContain('secret');
   });
 
-  it('accepts a database URL with one or several hosts instead of a file, and never repeats its password', () => {
+  it('DATABASE_URL may have several hosts and replaces a file, and its errors never repeat the password', () => {
     for (const hosts of ['db', 'db:5433', 'one,two:5433', '[::1]:5432']) {
       expect(problemsOf({ DATABASE_URL: `postgres://me:secret@${hosts}/chambers?sslmode=require` })).toEqual([]);
     }
@@ -129,7 +129,7 @@ describe('the configuration', () => {
     ]);
   });
 
-  it('reports all wrong variables at once', () => {
+  it('the configuration reports all wrong variables at once', () => {
     const problems = problemsOf({ PORT: 'x', MEMBERS_MAX: '0', LOG_LEVEL: 'loud', NODE_ENV: 'production' });
     const names = problems.map((problem) => problem.split(':')[0]);
     expect(names).toEqual(['PORT', 'MEMBERS_MAX', 'LOG_LEVEL', 'PUBLIC_URL', 'RPC_URL', 'SERVICE_KEY_FILE']);
@@ -137,12 +137,12 @@ describe('the configuration', () => {
 });
 
 describe('a chain', () => {
-  it.each(['RELAYER_PRIVATE_KEY', 'CHAMBER_REGISTRY_ADDRESS', 'IDEA_FACTORY_ADDRESS'])('needs %s', (name) => {
+  it.each(['RELAYER_PRIVATE_KEY', 'CHAMBER_REGISTRY_ADDRESS', 'IDEA_FACTORY_ADDRESS'])('a chain needs %s', (name) => {
     expect(problemsOf(ON_A_CHAIN)).toEqual([]);
     expect(problemsOf({ ...ON_A_CHAIN, [name]: '' })).toEqual([expect.stringMatching(`^${name}: `)]);
   });
 
-  it('with quorum contracts needs CONTRACTS_FILE and an RPC; reference contracts reject the file', () => {
+  it('quorum contracts need CONTRACTS_FILE and an RPC, and reference contracts reject the file', () => {
     const onQuorum = { ...ON_A_CHAIN, CONTRACTS: 'quorum', CONTRACTS_FILE: 'quorum.json' };
     expect(problemsOf(onQuorum)).toEqual([]);
     expect(problemsOf({ CONTRACTS: 'quorum' })).toEqual([
@@ -152,7 +152,7 @@ describe('a chain', () => {
     expect(problemsOf({ ...onQuorum, CONTRACTS: '' })).toEqual(['CONTRACTS_FILE: is for CONTRACTS=quorum only']);
   });
 
-  it('is not needed with CHAIN=none', () => {
+  it('CHAIN=none needs no chain', () => {
     expect(problemsOf({ CHAIN: 'none', CONTRACTS: 'quorum' })).toEqual([]);
     expect(problemsOf({ CHAIN: 'none', RPC_URL: ON_A_CHAIN.RPC_URL })).toEqual([]);
   });
@@ -171,7 +171,7 @@ describe('production', () => {
     ['DEV_ALLOW_UNSIGNED', { DEV_ALLOW_UNSIGNED: 'true' }],
     ['RPC_URL', { CHAIN: '' }],
     ['SERVICE_KEY_FILE', { SERVICE_KEY_FILE: '' }],
-  ])('rejects %s', (name, change) => {
+  ])('production rejects %s', (name, change) => {
     expect(problemsOf(strict)).toEqual([]);
     expect(problemsOf({ ...strict, ...change })).toEqual([expect.stringMatching(`^${name}: `)]);
   });

@@ -1,4 +1,4 @@
-// The whole life of a chamber as its agents live it: over real HTTP, watched over a WebSocket, the clock moved by hand.
+// The whole life of a chamber over real HTTP, watched over a WebSocket, with a clock that the test moves.
 import { expect, it } from 'vitest';
 import { PHASES, type Phase } from '../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom } from './kit/chambers.ts';
@@ -11,7 +11,7 @@ async function read(running: Running, path: string) {
   return (await (await fetch(running.url + path)).json()) as any;
 }
 
-it('a chamber lives from its lobby to its reveals', async () => {
+it('a chamber goes through all phases from its lobby to its reveals', async () => {
   const running = await run();
   const [ann, bob, cyd] = [await newAgent(running), await newAgent(running), await newAgent(running)];
   const deadlines = deadlinesFrom(running.clock.read());

@@ -1,5 +1,5 @@
-// The import rule: vocabulary ← crypto, tlog, projections ← moves ← log, keys, verifier ← forum ← edges ← service ← main ← cli. Imports point
-// left only, and never in a circle.
+// The import rule: vocabulary ← crypto, tlog, projections ← moves ← log, keys, verifier ← forum ← edges ← service ← main ← cli. Imports
+// point left only, and never in a circle.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,11 +9,11 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const PURE = ['vocabulary', 'crypto', 'tlog', 'projections', 'moves'];
 const SPINE = [...PURE, 'log', 'forum'];
 
-/** What each layer may import besides itself, from the lowest to the highest; src/config.ts and its like are layers of one file. */
+/** The layers that each layer may import besides itself, lowest first; single files such as src/config.ts are layers, too. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   vocabulary: [],
   process: [],
-  // Files that are whole and durable.
+  // Writes files durably and atomically.
   files: [],
   crypto: ['vocabulary'],
   // The formats of the transparency log, for programs that publish, serve, mirror and audit it.
@@ -28,9 +28,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: ['vocabulary', 'crypto', 'connections', 'log'],
   diagnostics: ['vocabulary', 'config', 'process'],
   forum: [...PURE, 'log', 'process'],
-  // Elements and who gets a page, for all rooms that make pages.
+  // HTML elements and content negotiation, for all rooms that serve pages.
   html: ['vocabulary'],
-  // The edges never import each other; the documents describe the routes of http.
+  // The edges never import each other, except that the documents describe the routes of http.
   http: [...SPINE, 'keys', 'html', 'connections', 'process', 'diagnostics', 'files'],
   docs: [...PURE, 'html', 'http'],
   stream: [...SPINE, 'connections', 'process'],
@@ -39,20 +39,19 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'dev-chain': ['vocabulary', 'relayer', 'process', 'diagnostics', 'files'],
   // Publishes the checkpoints of the log and asks witnesses for their cosignatures.
   publisher: [...PURE, 'keys', 'log', 'reading', 'process', 'diagnostics', 'files'],
-  // Replaces the lines that the operator's list names by stubs.
+  // Replaces the lines in the operator's list by stubs.
   withholding: [...SPINE, 'keys', 'files', 'process', 'diagnostics'],
   // Calls agents that are not connected.
   callbacks: [...SPINE, 'keys', 'process', 'diagnostics'],
   metrics: ['vocabulary', 'process'],
-  // What may run in another program shares the format and the rules with the service, not its store.
+  // The client may run in another program: it shares format and rules with the service, but not the store.
   client: ['vocabulary', 'crypto', 'projections', 'process', 'reading', 'files'],
   audit: [...PURE, 'reading', 'process', 'verifier', 'files'],
-  // Keeps a verified copy of a log that somebody else serves.
+  // Keeps a verified copy of a service's log.
   mirror: ['vocabulary', 'crypto', 'tlog', 'reading', 'process', 'files'],
-  // A client of the service for models, and a reader of itself within the service.
-  // A seat runs the auditor for its model.
+  // A client of the service for models; a seat also runs the auditor for its model.
   mcp: [...PURE, 'client', 'reading', 'process', 'files', 'audit'],
-  // Its worker runs the auditor in the browser.
+  // The page's worker runs the auditor in the browser.
   page: [...SPINE, 'html', 'reading', 'audit'],
   service: [
     ...[...SPINE, 'keys', 'verifier', 'connections', 'config', 'process', 'diagnostics', 'files', 'html'],
@@ -70,18 +69,18 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
       'mcp',
     ],
   ],
-  // The program of the service knows its configuration, how it is started, and the process; nothing of what is inside.
+  // The service's program knows the configuration, the start and the process, but no internals.
   main: ['config', 'process', 'diagnostics', 'service', 'files'],
-  // It looks at what a service would start with, and starts nothing.
+  // Examines what a service would start with, but starts nothing.
   doctor: ['config', 'process', 'http', 'reading', 'service'],
-  // Its chambers are played by clients, on a service in a process of its own.
+  // Clients play the demo's chambers on a service in a process of its own.
   demo: ['vocabulary', 'crypto', 'projections', 'client', 'reading', 'process'],
-  // `chambers serve` is the program itself. The rest are clients, the auditor, and an operator's work on log and contracts.
+  // `chambers serve` runs main. The other commands are clients, the auditor, and operators' work on log and contracts.
   cli: [
     ...[...PURE, 'keys', 'log', 'config', 'process', 'http', 'relayer', 'publisher', 'reading', 'service'],
     ...['withholding', 'files', 'client', 'audit', 'mirror', 'mcp', 'demo', 'doctor', 'main'],
   ],
-  // The npm packages: parts of the program by themselves.
+  // The npm packages publish parts of the program.
   packages: ['audit', 'cli', 'docs', 'process'],
 };
 
@@ -106,7 +105,7 @@ function readSource(path: string): Source {
   return { path, layer: layerOf(path), text, imports: [...text.matchAll(IMPORT)].map((match) => match[1] ?? '') };
 }
 
-/** src/http/app.ts is of http, src/config.ts of config, projections/phase.ts of projections. */
+/** Returns the layer of a path: http for src/http/app.ts, config for src/config.ts, projections for projections/phase.ts. */
 function layerOf(path: string): string {
   const [first = '', second = ''] = path.split('/');
   return first === 'src' ? second.replace(/\.ts$/, '') : first;
@@ -118,12 +117,12 @@ function layersOfImports({ path, imports }: Source): readonly string[] {
 }
 
 describe('the layers', () => {
-  it('are all known', () => {
+  it('every source belongs to a known layer', () => {
     const layers = new Set(sources.map(({ layer }) => layer));
     expect([...layers].filter((layer) => MAY_IMPORT[layer] === undefined)).toEqual([]);
   });
 
-  it.each(Object.entries(MAY_IMPORT))('%s imports only layers to its left', (layer, allowed) => {
+  it.each(Object.entries(MAY_IMPORT))('the layer %s imports only layers to its left', (layer, allowed) => {
     const wrong = sources
       .filter((source) => source.layer === layer)
       .flatMap((source) => layersOfImports(source).map((target) => [source.path, target] as const))
@@ -132,7 +131,7 @@ describe('the layers', () => {
   });
 });
 
-/** Every import of a file from another one, types included, followed as far as it leads back to where it began. */
+/** Returns the circles of imports between files, including imports of types. */
 function circles(): readonly string[] {
   const targets = new Map(sources.map(({ path, imports }) => [path, imports.map((name) => join(dirname(path), name))]));
   const done = new Set<string>();
@@ -173,7 +172,7 @@ describe('the service', () => {
 });
 
 describe('no import leads back', () => {
-  it('from a layer to itself: each imports only those above it in the list', () => {
+  it('layers have no circular imports: each imports only those above it in the list', () => {
     const order = Object.keys(MAY_IMPORT);
     const wrong = Object.entries(MAY_IMPORT).flatMap(([layer, allowed]) =>
       allowed.filter((target) => order.indexOf(target) >= order.indexOf(layer)).map((target) => [layer, target]),
@@ -181,7 +180,7 @@ describe('no import leads back', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('from a file to itself', () => {
+  it('files have no circular imports', () => {
     expect(circles()).toEqual([]);
   });
 });
@@ -189,23 +188,23 @@ describe('no import leads back', () => {
 describe('what is pure', () => {
   const pure = sources.filter(({ layer }) => PURE.includes(layer));
 
-  it('knows no clock, no chance and no environment', () => {
+  it('pure code uses no clock, no randomness and no environment', () => {
     const IMPURE = /Date\.now|new Date\(\)|performance\.|Math\.random|randomBytes|setTimeout|setInterval|process\./;
     expect(pure.filter(({ text }) => IMPURE.test(text)).map(({ path }) => path)).toEqual([]);
   });
 
-  it('of projections needs no package', () => {
+  it('projections import no packages', () => {
     const packages = pure.filter((source) => source.layer === 'projections').flatMap(({ imports }) => imports);
     expect(packages.filter((target) => !target.startsWith('.'))).toEqual([]);
   });
 
-  it('touches nothing of Node', () => {
+  it('pure code imports no Node modules', () => {
     expect(pure.flatMap(({ imports }) => imports).filter((target) => target.startsWith('node:'))).toEqual([]);
   });
 });
 
 describe('a line is hashed', () => {
-  it('only where a stub is told from other lines, and in the tree’s own file', () => {
+  it('lines are hashed only by the tree and by code that distinguishes stubs from other lines', () => {
     // The auditor verifies stubs with its own verifier.
     const MAY = ['src/crypto/merkle.ts', 'src/crypto/stub.ts', 'src/audit/line/leaf.ts', 'src/audit/line/originals.ts'];
     expect(
@@ -213,7 +212,7 @@ describe('a line is hashed', () => {
     ).toEqual([]);
   });
 
-  it('on trust, as a line that the service itself has written, only by the rooms of the service', () => {
+  it('only rooms of the service hash lines without verifying stubs', () => {
     const SERVICE = ['log', 'forum', 'http', 'service', 'crypto'];
     const users = sources.filter(({ text }) => text.includes('storedLeaf')).map(({ layer }) => layer);
     expect(users.filter((layer) => !SERVICE.includes(layer))).toEqual([]);
@@ -221,19 +220,19 @@ describe('a line is hashed', () => {
 });
 
 describe('every source', () => {
-  it('of the service is given its environment: only the ends of the program read it', () => {
+  it('only the entry points read the environment', () => {
     const readers = sources.filter(({ text }) => text.includes('process.env')).map(({ layer }) => layer);
     expect(new Set(readers)).toEqual(new Set(['main', 'cli', 'demo', 'process']));
   });
 
-  it('replaces files and renames drafts through src/files only', () => {
+  it('only src/files replaces files and renames drafts', () => {
     const WRITES = /\b(rename|link|fsync|fdatasync)(Sync)?\(/;
     const writers = sources.filter(({ text }) => WRITES.test(text)).map(({ layer }) => layer);
     expect(new Set(writers)).toEqual(new Set(['files']));
   });
 
-  // The linter sees a promise that a statement drops, but not one that the callback of a timer or a listener returns.
-  it('starts no asynchronous work in a callback but by detach', () => {
+  // The linter detects a promise that a statement drops, but not one that the callback of a timer or a listener returns.
+  it('callbacks start asynchronous work only with detach', () => {
     const CALLER = String.raw`\b(?:set(?:Timeout|Interval|Immediate)|queueMicrotask|nextTick|createServer|on|once|addEventListener)`;
     const RETURNED = new RegExp(
       String.raw`${CALLER}\((?:[^(),]+, )*(?:async\b|\([^()]*\) => (?:this\.)?(#?\w+)\()`,
@@ -247,12 +246,12 @@ describe('every source', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('names what it imports by its file', () => {
+  it('every relative import names a file', () => {
     const inside = sources.flatMap(({ imports }) => imports).filter((target) => target.startsWith('.'));
     expect(inside.filter((target) => !target.endsWith('.ts'))).toEqual([]);
   });
 
-  it('exports by name', () => {
+  it('every source exports by name', () => {
     expect(sources.filter(({ text }) => /^export default/m.test(text)).map(({ path }) => path)).toEqual([]);
   });
 });

@@ -1,5 +1,5 @@
-// Runs tests for Stryker without starting anything: sources and tests are loaded once into the process, and for each mutant
-// the tests that reach it are called again, the fastest first. Fit for the tests of pure code, which keep nothing between them.
+// Runs tests for Stryker in one process: sources and tests are loaded once, and for each mutant the tests that reach it are called again,
+// fastest first. This only works for tests of pure code, which keep no state between them.
 import { globSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ export const strykerPlugins = [
 ];
 
 function createRunner() {
-  /** What the instrumented sources read and count, as Stryker names it. */
+  /** The object that the instrumented sources read and update, under Stryker's name. */
   globalThis.__stryker__ ??= {};
   const instrumented = globalThis.__stryker__;
   const tests = new Map();
@@ -60,7 +60,7 @@ async function resultOf(id, { call }) {
   return { id, name: id, timeSpentMs: performance.now() - start, ...outcome };
 }
 
-/** `describe` and `it` collect the tests; the rest of vitest is its own. */
+/** `describe` and `it` collect the tests; everything else comes from vitest. */
 async function loadTests(tests) {
   globalThis.__vitest_worker__ = { config: {}, filepath: '', environment: { name: 'node' } };
   let [path, afterEachTest] = [[], []];

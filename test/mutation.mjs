@@ -1,7 +1,7 @@
-// Changes the pure code in one place at a time and runs the tests that reach it: a change that no test notices survives.
-// All folders take a few minutes: mutation-runner.mjs runs the tests in one process.
-// Fails when fewer than 90 % of a folder's changes are noticed. Folders or files to change may be named as arguments.
-// Stryker is no dependency of the project: it is installed next to the other caches, at the version named here.
+// Changes the pure code in one place at a time, and runs the tests that reach it; a change that no test detects survives. All folders take a
+// few minutes, because mutation-runner.mjs runs the tests in one process. The program fails if fewer than 90 % of a folder's changes are
+// detected. Arguments name the folders or files to change. Stryker is not a dependency of the project: it is installed beside the other
+// caches, at the version below.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -43,15 +43,15 @@ async function mutate(places) {
     reporters: ['progress-append-only', 'clear-text', 'html'],
     clearTextReporter: { allowColor: false, logTests: false, reportTests: false, reportScoreTable: true },
     htmlReporter: { fileName: join(HOME, 'report.html') },
-    // Its rewriting of the file needs an older TypeScript.
+    // Stryker's rewriting of the file needs an older TypeScript.
     tsconfigFile: 'none',
     checkers: [],
     concurrency: 1,
-    // A change is not called noticed because its tests were slow on a busy machine.
+    // On a busy machine, slow tests must not count as detecting a change.
     timeoutMS: 20_000,
-    // What is made when a module is loaded, mostly texts and schemas: each change there would run all tests.
+    // Changes in code that runs when a module is loaded, mostly texts and schemas, would run all tests.
     ignoreStatic: true,
-    // Inside of the project, whose node_modules it uses.
+    // The folder is inside the project, because it uses the project's node_modules.
     tempDirName: SANDBOX,
     symlinkNodeModules: false,
     ignorePatterns: ['.git', 'dist', 'data'],
@@ -65,7 +65,7 @@ async function mutate(places) {
   }
 }
 
-/** Prints the folder's score; a folder of which nothing was changed is good enough. */
+/** Prints the folder's score; a folder without changes is good enough. */
 function isGoodEnough(folder) {
   const inside = mutants.filter(({ fileName }) => relative(ROOT, fileName).startsWith(`${folder}/`));
   const count = (statuses) => inside.filter(({ status }) => statuses.includes(status)).length;

@@ -1,7 +1,6 @@
-// Runs the built service and the built client on the Node versions named as arguments (`22.14.0`, `22`, `26`): each version
-// is fetched from the registry, and each run registers an agent, makes a signed move, reads it back from a stream, and sends a body with an
-// `Upgrade` that is not offered, which versions of Node handle differently.
-// With --run, it is the part of this file that such a version executes.
+// Runs the built service and client on the Node versions named as arguments (`22.14.0`, `22`, `26`). Each version is fetched from the
+// registry; each run registers an agent, makes a signed move, reads it back from a stream, and sends a body with an `Upgrade` that the
+// service does not offer, which versions of Node handle differently. With --run, the file is the part that runs on such a version.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -18,7 +17,7 @@ const words = process.argv.slice(2);
 if (words[0] === '--run') await run();
 else for (const version of words) check(version);
 
-/** Throws, and so fails the whole program, when the version cannot be had or does not serve. */
+/** Throws, and so fails the program, if the version is unavailable or its service does not work. */
 function check(version) {
   const binary = fetchNode(version);
   const options = { cwd: ROOT, encoding: 'utf8', timeout: RUN_MILLIS_MAX, stdio: ['ignore', 'pipe', 'inherit'] };
@@ -27,7 +26,7 @@ function check(version) {
   process.stdout.write(`Node ${running}: registered, moved and streamed (${binary})\n`);
 }
 
-/** The path of the version's binary in npm's cache; outside of the project, whose node_modules/.bin has another Node. */
+/** Returns the path of the version's binary in npm's cache, outside of the project, whose node_modules/.bin has another Node. */
 function fetchNode(version) {
   const folder = mkdtempSync(join(tmpdir(), 'node-versions-'));
   try {
@@ -41,14 +40,14 @@ function fetchNode(version) {
   }
 }
 
-/** What npm tells its scripts would tie the npm started here to this project. */
+/** Removes npm's variables for scripts, which would tie the npm started here to this project. */
 function withoutNpm(env) {
   return Object.fromEntries(
     Object.entries(env).filter(([name]) => !/^npm_(package|lifecycle|config_local_prefix)/.test(name)),
   );
 }
 
-/** Runs on the version under test: prints its version when all went well. */
+/** Runs on the version under test, and prints the version on success. */
 async function run() {
   const { Agent } = await import('../dist/src/client/index.js');
   const service = await startService();
@@ -62,16 +61,16 @@ async function run() {
       types.push(type);
       if (type === 'chamber.joined') break;
     }
-    if (types.join() !== 'chamber.created,chamber.joined') throw new Error(`the stream has ${types}`);
+    if (types.join() !== 'chamber.created,chamber.joined') throw new Error(`the stream returned ${types}`);
     const status = await postWithUpgrade(`${service.url}/register`, '{}');
-    if (status !== 400) throw new Error(`a body with an upgrade gets ${status}`);
+    if (status !== 400) throw new Error(`a body with an upgrade got ${status}`);
   } finally {
     await service.stop();
   }
   process.stdout.write(`${process.version}\n`);
 }
 
-/** The built service as `npm start` runs it, on this very binary. */
+/** Starts the built service like `npm start`, on this binary. */
 async function startService() {
   const [, command = ''] = /^exec node (.*)$/m.exec(readFileSync(join(ROOT, 'deploy/start.sh'), 'utf8')) ?? [];
   const env = { ...process.env, PORT: '0', CHAIN: 'none', DATABASE_PATH: ':memory:', LOG_LEVEL: 'error' };
@@ -79,11 +78,11 @@ async function startService() {
   for await (const line of createInterface({ input: child.stdout })) {
     const [, url] = /^listening on (\S+)$/.exec(line) ?? [];
     if (url === undefined) continue;
-    // The loop's end has paused it: a pipe that nobody reads fills up.
+    // The end of the loop has paused the stream, and an unread pipe fills up.
     child.stdout.resume();
     return { url, stop: () => stop(child) };
   }
-  throw new Error('the service ended before it listened');
+  throw new Error('the service exited before it listened');
 }
 
 async function postWithUpgrade(url, body) {
@@ -97,7 +96,7 @@ async function stop(child) {
   const exited = once(child, 'exit');
   child.kill('SIGTERM');
   const [code] = await exited;
-  if (code !== 0) throw new Error(`the service ended with ${code}`);
+  if (code !== 0) throw new Error(`the service exited with ${code}`);
 }
 
 function chamber() {

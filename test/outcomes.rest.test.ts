@@ -1,5 +1,5 @@
-// The outcome of a chamber is the same bytes for everybody: the service, before and after a restart and from chambers that it has to fold
-// again, the client that folds the lines, and the auditor that has nothing else.
+// The outcome of a chamber has the same bytes for all readers: the service before and after a restart and for chambers that it has to fold
+// again, the client that folds the lines, and the auditor.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -13,7 +13,7 @@ const { OUTCOMES = '100', OUTCOMES_SEED = '40' } = process.env;
 /** Settings with so little memory that every chamber is folded from its lines each time. */
 const EVICTING = { STATE_CACHE_BYTES_MAX: '5000', RESPONSE_CACHE_BYTES_MAX: '65536' };
 
-it(`the outcomes of ${OUTCOMES} random chambers are the same bytes for all (OUTCOMES, OUTCOMES_SEED=${OUTCOMES_SEED})`, {
+it(`service, client and auditor compute the same bytes for the outcomes of ${OUTCOMES} random chambers (OUTCOMES, OUTCOMES_SEED=${OUTCOMES_SEED})`, {
   timeout: 600_000,
 }, async () => {
   const path = temporaryDatabase();

@@ -1,4 +1,4 @@
-// Programs and commands of the READMEs, run as a reader pastes them.
+// Runs programs and commands of the READMEs as a reader pastes them.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -10,10 +10,10 @@ import { atEnd, temporaryFolder } from './kit/temporary.ts';
 import { eventually } from './kit/until.ts';
 
 const URL_SHOWN = 'http://127.0.0.1:8787';
-/** A loaded machine starts a process in seconds. */
+/** Allows for a loaded machine, on which a process needs seconds to start. */
 export const SLOW = { timeout: 120_000 };
 
-/** The folder of a test's files, which takes the place of data/. */
+/** The folder for a test's files, which replaces data/. */
 export let folder: string;
 beforeEach(() => {
   folder = temporaryFolder();
@@ -23,16 +23,16 @@ export function textOf(page: string): string {
   return readFileSync(join(ROOT, page), 'utf8');
 }
 
-/** The JavaScript programs that the page says to paste. */
+/** Returns the JavaScript programs that the page tells readers to paste. */
 export function programsOf(page: string): readonly string[] {
   return [...page.matchAll(/<<'JS'\n([\s\S]*?)\nJS\n/g)].map(([, program = '']) => program);
 }
 
-/** The block of shell commands that holds the text. */
+/** Returns the block of shell commands that contains the text. */
 export function commandsOf(page: string, text: string): string {
   const blocks = [...page.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block);
   const [block, ...others] = blocks.filter((each) => each.includes(text) && !each.includes("<<'JS'"));
-  if (block === undefined || others.length > 0) throw new Error(`not one block of commands with ${text}`);
+  if (block === undefined || others.length > 0) throw new Error(`the page must have exactly one block of commands with ${text}`);
   return block;
 }
 
@@ -46,7 +46,7 @@ export async function open(settings?: Readonly<Record<string, string>>): Promise
   return live;
 }
 
-/** Loaded before a pasted program: `sharedTime`, options of a client whose clock is ahead as far as the test says. */
+/** Preloaded into a pasted program: defines `sharedTime`, client options whose clock is ahead by the time that the test sets. */
 const SHARED_TIME = `
 let ahead = 0;
 const sleepers = new Set();
@@ -77,10 +77,10 @@ globalThis.sharedTime = { clock: { now: () => Date.now() + ahead, sleep }, fetch
 `;
 
 export interface Pasted {
-  /** All its output, once it has ended. */
+  /** Resolves to all output once the program has exited. */
   readonly ended: Promise<string>;
   printed(text: RegExp): Promise<void>;
-  /** Moves its clock ahead. */
+  /** Advances the program's clock. */
   advance(millis: number): void;
   kill(): Promise<void>;
 }
@@ -117,8 +117,8 @@ export function paste(program: string, url: string, chamberId = 1): Pasted {
 }
 
 /**
- * What stands for bin/chambers and npm: the command line itself, from its sources. `chamber wait` sleeps until a phase ends, by timers that
- * do not follow the clock that the test moves: here it asks again and again.
+ * Replaces bin/chambers and npm by the sources of the command line. `chamber wait` would sleep until a phase ends, with timers that do not
+  * follow the clock that the test moves; here it polls.
  */
 const COMMAND_LINE = `
 set -eu
@@ -129,7 +129,7 @@ chambers() {
 npm() { shift 4; "$NODE" src/cli.ts audit "$@"; }
 `;
 
-/** Runs shell commands as they are printed, except for the service's address and for the folder of their files. */
+/** Runs shell commands as printed, except for the service's address and the folder of their files. */
 export async function pasteCommands(commands: string, url: string, env: Readonly<Record<string, string>> = {}) {
   const own = commands.replaceAll(URL_SHOWN, url).replaceAll('data/', `${folder}/`);
   const child = spawn('bash', ['-c', COMMAND_LINE + own], {
@@ -138,7 +138,7 @@ export async function pasteCommands(commands: string, url: string, env: Readonly
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });
-  // The children are ended too: they would otherwise outlive a test that fails.
+  // The child processes are also killed, because they would outlive a failed test.
   atEnd(() => {
     if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
   });

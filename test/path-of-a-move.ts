@@ -1,5 +1,5 @@
-// Counts the functions and files of this project that one propose enters, from the socket to its response and to a stream
-// consumer, on the main thread: `node test/path-of-a-move.ts`. A report and no test: a straight path stays short, and a needed step is no fault.
+// Reports the number of functions and files of this project that one propose enters on the main thread, from the socket to its response and
+// to a stream consumer: `node test/path-of-a-move.ts`. A report, not a test: the path should stay short, but a needed step is not a fault.
 import { Session } from 'node:inspector/promises';
 import { pathToFileURL } from 'node:url';
 import { WebSocket } from 'ws';
@@ -8,7 +8,7 @@ import { openService } from './kit/open-service.ts';
 import { Signer } from './kit/signer.ts';
 
 const MINUTE_MS = 60_000;
-/** The time for work that follows a response, such as closing what the warm-up opened. */
+/** The time for work that follows a response, such as closing connections of the warm-up. */
 const SETTLE_MS = 300;
 
 const ROOT = pathToFileURL(new URL('..', import.meta.url).pathname).href;
@@ -47,7 +47,7 @@ let received = 0;
 consumer.on('message', () => {
   received++;
 });
-/** The events after the creation and the join. */
+/** The number of events after the creation and the join. */
 let events = 2;
 async function propose(): Promise<void> {
   const ticker = `IDEA${++events}`;
@@ -58,9 +58,9 @@ const profiler = new Session();
 profiler.connect();
 await profiler.post('Profiler.enable');
 await profiler.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
-/** The names of the functions that the proposal entered, by file and by their position in it. */
+/** Returns the names of the functions that the proposal entered, by file and by position in the file. */
 async function enteredByAnother(): Promise<Map<string, Map<number, string>>> {
-  // Coverage is counted from the last look at it.
+  // Coverage counts from the last time that it was taken.
   await profiler.post('Profiler.takePreciseCoverage');
   await propose();
   const { result } = await profiler.post('Profiler.takePreciseCoverage');
@@ -79,10 +79,10 @@ async function enteredByAnother(): Promise<Map<string, Map<number, string>>> {
   return entered;
 }
 
-// Another one verifies until the thread with libsodium is ready.
+// node:crypto verifies until the thread with libsodium is ready.
 while (!(await enteredByAnother()).has('src/verifier/sodium-thread.ts'));
 await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
-// What only some proposals enter is other work, such as a round of the publisher.
+// Functions that only some proposals enter are other work, such as a round of the publisher.
 const [first, ...others] = [await enteredByAnother(), await enteredByAnother(), await enteredByAnother()];
 let functions = 0;
 let files = 0;

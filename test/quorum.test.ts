@@ -1,5 +1,5 @@
-// A service on contracts with the live protocol's interface: from the first move to the token, audited; and starts that are
-// refused because of wrong wiring.
+// A service on contracts with the live protocol's interface: from the first move to the token, with an audit; and starts that are rejected
+// because of wrong wiring.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Hex } from 'viem';
@@ -53,7 +53,7 @@ test('a chamber gets its root and its token, and the auditor verifies them', asy
   ]);
   const { chambers } = await auditService(live.baseUrl, {
     ...{ chain, now: live.now },
-    // The chain's time is that of the machine, and the service's was moved ahead.
+    // The chain's time is the machine's, and the service's was moved ahead.
     policy: { maxSkewSeconds: 7 * 86_400 },
   });
   const [report] = chambers;
@@ -68,7 +68,7 @@ test('a chamber gets its root and its token, and the auditor verifies them', asy
   expect(JSON.stringify(forged)).toMatch(/calls deployIdea\([^)]*OTHR[^)]*\), which was not due/);
 });
 
-/** The lines of a service that deployed another ticker than the chamber's. */
+/** Returns the lines of a service that deployed a ticker other than the chamber's. */
 async function withOtherIdea(lines: readonly string[]): Promise<readonly string[]> {
   const records = parse(lines);
   const { payload } = records.find(({ type }) => type === 'relay.deploy_submitted') ?? {};
@@ -80,7 +80,7 @@ async function withOtherIdea(lines: readonly string[]): Promise<readonly string[
 }
 
 test.each<readonly [string, Readonly<Record<string, string>>, RegExp]>([
-  ['the key of another account', { RELAYER_PRIVATE_KEY: `0x${'0e'.repeat(32)}` }, /^RELAYER_PRIVATE_KEY: .*NotDealer/],
+  ['the key of a different account', { RELAYER_PRIVATE_KEY: `0x${'0e'.repeat(32)}` }, /^RELAYER_PRIVATE_KEY: .*NotDealer/],
   ['the reference profile', { CONTRACTS: '', CONTRACTS_FILE: '' }, /^CHAMBER_REGISTRY_ADDRESS: .*roots/],
 ])('a start with %s is rejected', async (_title, changes, problem) => {
   await expect(openLiveService({ ...env, ...changes })).rejects.toThrow(problem);

@@ -1,4 +1,4 @@
-// The READMEs are true: what they play through whole chambers.
+// Runs the parts of the READMEs that play whole chambers.
 import { expect, it } from 'vitest';
 import { ForumClient } from '../src/client/index.ts';
 import { newAgent, newChamber, PHASE_MILLIS } from './client/live-service.ts';
@@ -6,8 +6,8 @@ import { startProcess } from './kit/service-process.ts';
 import { eventually } from './kit/until.ts';
 import { commandsOf, linesOf, open, paste, pasteCommands, programsOf, SLOW, textOf } from './pasted.ts';
 
-/** The moves end the phases, so that it needs no clock but the machine's. */
-it('README.md plays a whole chamber of two agents on the command line', { timeout: 240_000 }, async () => {
+/** The moves end the phases, so that the machine's clock suffices. */
+it('the commands of README.md play a whole chamber with two agents', { timeout: 240_000 }, async () => {
   const { url } = await startProcess(':memory:', { CHAIN: '', PUBLIC_URL: '' });
   const forum = new ForumClient(url);
   const [ADA, BOB] = ['data/ada.json', 'data/bob.json'].map((key) => commandsOf(textOf('README.md'), key));
@@ -21,7 +21,7 @@ it('README.md plays a whole chamber of two agents on the command line', { timeou
   expect([members.length, ideas.map(({ ticker }) => ticker)]).toEqual([2, ['RAIN']]);
 });
 
-it('src/client/README.md has an agent live through a chamber', SLOW, async () => {
+it('the agent of src/client/README.md takes part in a whole chamber', SLOW, async () => {
   const [LIVING_AGENT = ''] = programsOf(textOf('src/client/README.md'));
   expect(linesOf(LIVING_AGENT)).toBeLessThanOrEqual(18);
   const live = await open();

@@ -1,4 +1,4 @@
-// The READMEs are true: their programs and commands work when pasted, and what they state is what the code does.
+// Checks that the READMEs are true: their programs and commands work when pasted, and their statements match the code.
 import { spawnSync } from 'node:child_process';
 import { existsSync, globSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -29,11 +29,11 @@ const README_LINES_MAX = 180;
 describe('README.md', () => {
   const [FIRST_MOVE = ''] = programsOf(README);
 
-  it(`has at most ${README_LINES_MAX} lines`, () => {
+  it(`README.md has at most ${README_LINES_MAX} lines`, () => {
     expect(README.split('\n').length).toBeLessThanOrEqual(README_LINES_MAX);
   });
 
-  it('makes a first signed move, and looks at it', SLOW, async () => {
+  it('the program of README.md makes a first signed move and reads it', SLOW, async () => {
     expect(linesOf(FIRST_MOVE)).toBeLessThanOrEqual(15);
     const { baseUrl } = await open();
     expect(await paste(FIRST_MOVE, baseUrl).ended).toBe('{ ok: true, turnOrder: 0 }\n');
@@ -43,7 +43,7 @@ describe('README.md', () => {
     expect(output).toContain('"type":"chamber.joined"');
   });
 
-  it('makes the same moves without our code', SLOW, async ({ skip }) => {
+  it('README.md shows the same moves without our code', SLOW, async ({ skip }) => {
     requireInstalled(skip, 'curl', 'openssl', 'python3');
     const { baseUrl, forum } = await open();
     await pasteCommands(commandsOf(README, 'agent.sh'), baseUrl);
@@ -54,7 +54,7 @@ describe('README.md', () => {
 describe('src/client/README.md', () => {
   const [, TODO_LOOP = '', CONSUMER = ''] = programsOf(CLIENT);
 
-  it('has an agent do what is due in its chambers', SLOW, async () => {
+  it('the agent of src/client/README.md handles the todo items of its chambers', SLOW, async () => {
     const live = await open();
     const agent = await Agent.fromKeyFile(live.baseUrl, join(folder, 'client.json'));
     await agent.register(REGISTRATION);
@@ -75,7 +75,7 @@ describe('src/client/README.md', () => {
     expect(tally).toEqual([{ ideaId: 'idea-1', backers: 1, totalBps: 10_000 }]);
   });
 
-  it('has a consumer follow a chamber, and resume where it was', SLOW, async () => {
+  it('the consumer of src/client/README.md follows a chamber and resumes after its last event', SLOW, async () => {
     expect(linesOf(CONSUMER)).toBeLessThanOrEqual(10);
     const live = await open();
     const [ada, bob] = [await newAgent(live), await newAgent(live)];
@@ -86,13 +86,13 @@ describe('src/client/README.md', () => {
     await first.printed(/^1 chamber\.created\n2 chamber\.joined\n$/);
     await first.kill();
     await bob.joinChamber(chamberId);
-    // An event that was being handled when the process died is repeated.
+    // The event that was being handled when the process died is repeated.
     await paste(CONSUMER, live.baseUrl, chamberId).printed(/^(2 chamber\.joined\n)?3 chamber\.joined\n$/);
   });
 });
 
 describe('src/mcp/README.md', () => {
-  it('sets an agent up for the host of a model by one paste', SLOW, async () => {
+  it('one paste from src/mcp/README.md sets up an agent for the host of a model', SLOW, async () => {
     const { baseUrl, forum } = await open();
     const { output } = await pasteCommands(commandsOf(MCP, 'chambers init'), baseUrl);
     const config = JSON.parse(output.slice(output.indexOf('{\n'), output.lastIndexOf('\n}') + 2));
@@ -106,7 +106,7 @@ describe('src/mcp/README.md', () => {
 });
 
 describe('src/audit/README.md', () => {
-  it('exports and audits a chamber', SLOW, async () => {
+  it('the commands of src/audit/README.md export and audit a chamber', SLOW, async () => {
     const live = await open();
     const agent = await newAgent(live);
     const { chamberId } = await agent.createChamber(newChamber(live.now()));
@@ -117,7 +117,7 @@ describe('src/audit/README.md', () => {
 });
 
 describe('src/log/README.md', () => {
-  it('backs a database up and checks the copy', SLOW, async () => {
+  it('the commands of src/log/README.md back up a database and check the copy', SLOW, async () => {
     const database = join(folder, 'chambers.db');
     const live = await open({ DATABASE_PATH: database });
     await newAgent(live);
@@ -125,12 +125,12 @@ describe('src/log/README.md', () => {
     expect(output).toMatch(/^faults +0$/m);
   });
 
-  it('has the leaf of its example line', () => {
+  it('src/log/README.md has the leaf of its example line', () => {
     const [, line = ''] = /```json\n(\{"chamberId":1,.*\})\n```/.exec(LOG) ?? [];
     expect(LOG).toContain(toHex(leafHash(Buffer.from(line))));
   });
 
-  it('has the tree of its three lines', () => {
+  it('src/log/README.md has the tree of its three lines', () => {
     const [one, two, three] = ['one', 'two', 'three'].map((text) => leafHash(Buffer.from(text))) as [
       Uint8Array,
       Uint8Array,
@@ -140,7 +140,7 @@ describe('src/log/README.md', () => {
     for (const hash of [one, two, three, node, nodeHash(node, three)]) expect(LOG).toContain(toHex(hash));
   });
 
-  it('has the commitment of its example', () => {
+  it('src/log/README.md has the commitment of its example', () => {
     const commitment = commitmentHash({
       chamberId: 1,
       did: 'did:key:z6MkjUU7zS7SSqobZPPrcgzgFAJseVLD5KyQEsMpfyMR7dLA',
@@ -155,7 +155,7 @@ describe('src/log/README.md', () => {
 });
 
 describe('src/README.md', () => {
-  it('has the table of all variables with their defaults', () => {
+  it('src/README.md has the table of all variables with their defaults', () => {
     const cell = (value: unknown) => (value === undefined || value === false || `${value}` === '' ? ' ' : ` ${value} `);
     const rows = Object.entries<Variable>(VARIABLES).map(
       ([name, { fallback, production, about }]) => `| ${name} |${cell(fallback)}|${cell(production)}| ${about} |`,
@@ -165,7 +165,7 @@ describe('src/README.md', () => {
 });
 
 describe('every page', () => {
-  it.each(PAGES)('%s links only to what exists', (page) => {
+  it.each(PAGES)('the page %s has no broken links', (page) => {
     const links = [...textOf(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link);
     const broken = links.filter((link) => !/^https?:/.test(link) && !isTarget(page, link));
     expect(broken).toEqual([]);
@@ -178,7 +178,7 @@ interface Variable {
   readonly about: string;
 }
 
-/** Whether a relative link leads to a file, and to a heading of it where it names one. */
+/** Returns whether a relative link leads to a file, and to its heading if the link names one. */
 function isTarget(page: string, link: string): boolean {
   const [path = '', anchor] = link.split('#');
   const target = path === '' ? page : join(dirname(page), path);
@@ -195,7 +195,7 @@ function isTarget(page: string, link: string): boolean {
     .includes(anchor);
 }
 
-it('no document runs a program that npx would fetch where it is not installed', () => {
+it('no document runs a program that npx would download', () => {
   const files = [...PAGES, ...globSync('src/**/*.ts', { cwd: ROOT })];
   expect(files.filter((file) => /npx chambers/.test(textOf(file)))).toEqual([]);
 });

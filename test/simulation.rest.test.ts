@@ -1,5 +1,5 @@
-// Random agents on a real log make legal and illegal moves, with clock steps in both directions, retries and restarts, and a real chain
-// for chambers with token rules. After every step the service's views are compared with a fresh fold of its lines and with a root by
+// Random agents make legal and illegal moves on a real log, with clock steps in both directions, retries and restarts, and with a real chain
+// for chambers with token rules. After every step, the service's views are compared with a fresh fold of its lines and with a root by
 // merkletreejs.
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { ChamberState } from '../projections/chamber.ts';
@@ -135,13 +135,13 @@ class Simulation {
     );
   }
 
-  /** Usually a chamber whose phase allows the move, so that chambers advance. */
+  /** Picks a chamber, usually one whose phase allows the move, so that chambers advance. */
   #operation(state: ChamberState | undefined): Operation {
     if (state === undefined || this.#random.chance(0.2)) return this.#random.pick(OPERATIONS);
     return this.#random.pick(FITTING[phaseAt(state, this.#service.forum.now())]);
   }
 
-  /** Usually the turn holder, if there is one. */
+  /** Picks an agent, usually the turn holder if there is one. */
   #mover(state: ChamberState | undefined): Signer {
     const holder = state && turnHolderAt(state, this.#service.forum.now());
     const isPolite = this.#random.chance(0.7);
@@ -179,7 +179,7 @@ class Simulation {
     }
   }
 
-  /** Usually one of the agent's own ideas, if it has any. */
+  /** Picks an idea, usually one of the agent's own if there are any. */
   #ideaOf(chamberId: number, { did }: Signer): string | undefined {
     const own = this.#states.get(chamberId)?.ideas.filter(({ creatorDid }) => creatorDid === did) ?? [];
     return own.length === 0 || this.#random.chance(0.1) ? undefined : this.#random.pick(own).ideaId;
@@ -243,7 +243,7 @@ class Simulation {
     return answer;
   }
 
-  /** An accepted request, at any later time, gets its first response and writes nothing. */
+  /** An accepted request gets its first response at any later time, and writes nothing. */
   async #retry(): Promise<void> {
     if (this.#accepted.length === 0) return;
     const { request, body } = this.#random.pick(this.#accepted);
@@ -268,7 +268,7 @@ class Simulation {
     return service;
   }
 
-  /** The next fact that the relayer would record for a chamber that has ended. */
+  /** Returns the next fact that the relayer would record for a chamber that has ended. */
   async #relay(): Promise<void> {
     const now = this.#service.forum.now();
     const ended = [...this.#states.values()].find((state) => isClosed(state, now) && !isSettled(state));
@@ -319,7 +319,7 @@ describe(`a service under ${STEPS} random steps`, { timeout: 240_000 }, () => {
   );
 
   it('the random steps produce every kind of event', async () => {
-    // Some kinds are rare: a few seeds may miss one.
+    // Some kinds are so rare that a few seeds may miss one.
     const isMissing = () => KINDS.some((kind) => !types.has(kind));
     for (let seed = 8; seed < 8 + FURTHER_SEEDS_MAX && isMissing(); seed++)
       for (const type of await simulate(seed)) types.add(type);

@@ -1,4 +1,5 @@
-// What is invisible or moves a cursor is shown nowhere: every such code point of Unicode, on every surface that shows what others wrote.
+// Invisible characters and those that move a cursor are never shown: tests every such code point of Unicode, on every surface that shows
+// text of others.
 import { describe, expect, it, vi } from 'vitest';
 import type { ChamberState } from '../projections/chamber.ts';
 import { toText } from '../src/audit/report/text.ts';
@@ -19,42 +20,42 @@ const CODE_POINTS = Array.from({ length: 0x11_0000 }, (_, code) => code).filter(
   UNSEEN.test(String.fromCodePoint(code)),
 );
 const ALL = CODE_POINTS.map((code) => String.fromCodePoint(code));
-/** The texts exclude halves of surrogate pairs, which no JSON of a service holds. */
+/** These texts exclude lone surrogates, which no JSON of a service holds. */
 const SENDABLE = ALL.filter((character) => character.isWellFormed());
 const JOINED = `a${SENDABLE.join('b')}c`;
 
 const unseenIn = (text: string) => [...text.replaceAll('\n', '')].filter((character) => UNSEEN.test(character));
 
 describe('one function', () => {
-  it('leaves nothing of any of them in a line', () => {
+  it('visibleLine removes or replaces every invisible character', () => {
     expect(ALL.length).toBeGreaterThan(4_000);
     const left = ALL.filter((character) => !['ab', 'a b'].includes(visibleLine(`a${character}b`)));
     expect(left).toEqual([]);
   });
 
-  it('keeps line breaks where they are meant, and each is one', () => {
+  it('visibleText normalises line breaks and removes every other invisible character', () => {
     expect(visibleText('a\r\nb\rc\nd\u2028e\u0085f\u000bg')).toBe('a\nb\nc\nd\ne\nf\ng');
     const left = ALL.filter((character) => !['ab', 'a b', 'a\nb'].includes(visibleText(`a${character}b`)));
     expect(left).toEqual([]);
   });
 
-  it('escapes them in JSON, whose value stays', () => {
+  it('visibleJson escapes invisible characters without changing the value', () => {
     expect(unseenIn(visibleJson({ [JOINED]: JOINED }))).toEqual([]);
     expect(JSON.parse(visibleJson({ [JOINED]: JOINED }))).toEqual({ [JOINED]: JOINED });
   });
 
-  it.each(['Grüße, 世界! مرحبا עולם 😀 é Zwölf', 'e\u0301 हिन्दी'])('shows other text as it is: %s', (text) => {
+  it.each(['Grüße, 世界! مرحبا עולם 😀 é Zwölf', 'e\u0301 हिन्दी'])('visibleText does not change other text: %s', (text) => {
     expect(visibleText(text)).toBe(text);
   });
 });
 
 describe('shown nowhere:', () => {
-  it('the page', () => {
+  it('the page shows no invisible characters', () => {
     const html = toHtml(h('p', { title: JOINED }, JOINED, h('bdi', {}, JOINED)));
     expect(unseenIn(html)).toEqual([]);
   });
 
-  it('the command line, with and without --json', () => {
+  it('the command line prints no invisible characters, with and without --json', () => {
     const printed: string[] = [];
     for (const name of ['log', 'error'] as const) {
       vi.spyOn(console, name).mockImplementation((text: string) => void printed.push(text));
@@ -73,17 +74,17 @@ describe('shown nowhere:', () => {
     expect([...printed, ...texts].flatMap(unseenIn)).toEqual([]);
   });
 
-  it('the auditor’s report', () => {
+  it('the auditor’s report shows no invisible characters', () => {
     const report = { source: JOINED, verdict: 'broken', sentence: JOINED, problems: [JOINED], chambers: [] } as const;
     expect(unseenIn(toText(report, true))).toEqual([]);
   });
 
-  it('the service’s own log for people', () => {
+  it('the service’s human-readable log shows no invisible characters', () => {
     const line = JSON.stringify({ time: 0, level: 30, msg: JOINED, name: JOINED, err: { stack: JOINED } });
     expect(unseenIn(prettyLine(line))).toEqual([]);
   });
 
-  it('transcripts, in both forms', async () => {
+  it('transcripts show no invisible characters, in both forms', async () => {
     const service = new TestService();
     const ann = await service.agent();
     const id = await openChamber(service, [ann], { name: 'a\u200bb\u202e' });
@@ -107,7 +108,7 @@ describe('shown nowhere:', () => {
   it.each([
     ['chambers', {}],
     ['read', { chamberId: 1, maxBytes: 65_536 }],
-  ])('results and errors of the model’s tool %s', async (name, args) => {
+  ])('results and errors of the model’s tool %s contain no invisible characters', async (name, args) => {
     for (const status of [200, 400]) {
       const { result } = await callTool(name, args, status);
       expect(result.content[0]?.text.length).toBeGreaterThan(100);
@@ -127,7 +128,7 @@ const EVENT = {
 } as const satisfies Partial<ChamberEvent>;
 const STATE = { ideas: [] } as unknown as ChamberState;
 
-/** Calls a reading tool of a service that puts the text wherever it can. */
+/** Calls a reading tool against a service that puts the text wherever it can. */
 async function callTool(name: string, args: object, status: number) {
   const chamber = { chamberId: 1, phase: JOINED, name: JOINED, topic: JOINED, members: [], memberCount: 0 };
   const handler = createReadingHandler('test', {
@@ -153,7 +154,7 @@ interface Called {
   readonly result: { readonly content: readonly { readonly text: string }[] };
 }
 
-/** Every text in a value, names of members included. */
+/** Returns every text in a value, including names of members. */
 function textsOf(value: unknown): readonly string[] {
   if (typeof value === 'string') return [value];
   if (typeof value !== 'object' || value === null) return [];

@@ -1,4 +1,4 @@
-// `npm test` runs the projects `fast` and `fast-postgres`, `npm run test:rest` the others: the name of a file says where it belongs.
+// `npm test` runs the projects `fast` and `fast-postgres`, `npm run test:rest` the others; the name of a file determines its project.
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
@@ -7,20 +7,20 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { closedFolder } from '../src/demo/embedded-postgres.ts';
 import { SlowFiles } from './kit/slow-files.ts';
 
-/** More than there are processors: half of the tests wait for a process, a chain or a timer, and those of the rest set longer. */
+/** More workers than processors, because half of the tests wait for a process, a chain or a timer, and those of the rest set longer. */
 const FAST_WORKERS = availableParallelism() + 2;
 const REST_WORKERS = availableParallelism() + 4;
 
-/** A test of such a file repeats, waits for real time, needs a program that npm does not bring, or measures. */
+/** Tests in these files repeat, wait for real time, need a program that npm does not bring, or measure. */
 const REST = 'test/**/*.rest.test.ts';
-/** What these folders test needs a PostgreSQL server, which their projects start. */
+/** The tests in these folders need a PostgreSQL server, which their projects start. */
 const ON_POSTGRES = 'test/{log/postgres,nodes}';
-/** With TEST_STORE=postgres the services of these suites have their logs in PostgreSQL. */
+/** With TEST_STORE=postgres, the services of these suites have their logs in PostgreSQL. */
 const ON_BOTH_STORES = ['test/{forum,http,stream}/*.test.ts', 'test/journey.test.ts'];
-/** `npm run judges` installs what these need. */
+/** `npm run judges` installs the programs that these tests need. */
 const JUDGED = 'test/judges/*.test.ts';
 
-/** They start first: later, they would run alone at the end. Without a cache of earlier runs the largest files start first, and some of these are small. */
+/** Files that start first, because otherwise they would run alone at the end. Without a cache of earlier runs the largest files start first, and some of these are small. */
 const LONGEST = [
   'soak/soak',
   'nodes/callbacks',
@@ -62,7 +62,7 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-/** npm has the server for most platforms; TEST_DATABASE_URL names another one. */
+/** npm has the server for most platforms; TEST_DATABASE_URL names another server. */
 function hasPostgres(): boolean {
   const { TEST_DATABASE_URL } = process.env;
   if (TEST_DATABASE_URL) return true;
@@ -82,12 +82,12 @@ function hasPostgres(): boolean {
   return false;
 }
 
-/** Several times what the slowest test, or hook, takes on an idle machine. Slower tests name a limit of their own. */
+/** Several times the duration of the slowest test or hook on an idle machine. Slower tests set their own limit. */
 const limit = (millis: number) => ({ testTimeout: millis, hookTimeout: millis });
 
-/** One module graph for all files of a worker: most spent half of their time on loading the same modules again. */
+/** Files of a worker share a module graph, because most files spent half of their time loading the same modules again. */
 const inProcess = { isolate: false, setupFiles: ['test/kit/cpu-time.ts', 'test/kit/real-timers.ts'] };
-/** Parts of the kit for PostgreSQL belong to a file, so that files don't share modules. */
+/** Parts of the PostgreSQL kit belong to a file, so that files must not share modules. */
 const onPostgres = {
   globalSetup: fileURLToPath(new URL('kit/postgres-server.ts', import.meta.url)),
   setupFiles: ['test/kit/cpu-time.ts', 'test/kit/real-timers.ts'],
@@ -97,7 +97,7 @@ const project = (name: string, include: readonly string[], options: object) => (
   extends: true as const,
   test: { name, include: [...include], maxWorkers: FAST_WORKERS, ...options },
 });
-/** Vitest runs projects that differ in their workers one after another, by this order. */
+/** Vitest runs projects with different workers one after another, in this order. */
 const ofRest = { maxWorkers: REST_WORKERS, sequence: { groupOrder: 1 } };
 
 const PROJECTS = [
@@ -124,13 +124,13 @@ function projects() {
 export default defineConfig({
   root: fileURLToPath(new URL('..', import.meta.url)),
   test: {
-    // Processes that tests start need not strip and compile the sources each time.
+    // The compile cache saves the processes that tests start from stripping types each time.
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url)) },
-    // Node runs the sources itself: Vite's runner takes a tenth more, and would transform them first.
+    // Node runs the sources itself: Vite's runner takes a tenth longer, and would transform them first.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     expect: { poll: { timeout: 25_000 } },
     sequence: { sequencer: LongestFirst },
-    // A worker continues with other files: what one replaced is restored.
+    // A worker continues with other files, so replaced globals are restored.
     restoreMocks: true,
     unstubEnvs: true,
     unstubGlobals: true,

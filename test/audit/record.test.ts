@@ -13,6 +13,6 @@ test.each([
     'is JSON that event records can’t contain: line.eventId: integers must be within ±(2^53 − 1)',
   ],
   ['{"type":"agent.registered"}', 'is of type agent.registered: it belongs to an agent’s account, not to a chamber'],
-])('the line %s', (text, problem) => {
+])('the error for the line %s', (text, problem) => {
   expect(readRecord({ bytes: Buffer.from(text), isEnded: true }).problem).toBe(problem);
 });

@@ -78,7 +78,7 @@ test('each expected sentence belongs to a vector', () => {
 
 const isNamed = ({ title }: Vector) => SENTENCES.some(([of]) => of === title);
 
-test.each(index.filter(isNamed))('$title ($file)', async ({ file, accounts, title }) => {
+test.each(index.filter(isNamed))('the findings name the reason: $title ($file)', async ({ file, accounts, title }) => {
   // `audit` also compares the findings with those of the core in a browser.
   const { check } = await audit(read(file), accounts ? { accounts: read(accounts) } : {});
   for (const [, name, sentence] of SENTENCES.filter(([of]) => of === title)) {

@@ -25,7 +25,7 @@ afterAll(() => rm(proofs, { recursive: true }));
 /** The broken checks of each vector, and the events of all findings. */
 const broken = new Map<string, string>();
 
-test.each(index.filter(({ after }) => after === undefined))('$title: $verdict ($file)', async (vector) => {
+test.each(index.filter(({ after }) => after === undefined))('the vector is $verdict: $title ($file)', async (vector) => {
   const { file, accounts, originals, title, verdict, eventIds } = vector;
   const report = await auditFile(`${folder}/${file}`, {
     accounts: accounts && `${folder}/${accounts}`,
@@ -43,7 +43,7 @@ test.each(index.filter(({ after }) => after === undefined))('$title: $verdict ($
 });
 
 test.each(index.filter(({ after }) => after !== undefined))(
-  '$title: $verdict ($file, after $after)',
+  'the vector is $verdict: $title ($file, after $after)',
   async (vector) => {
     const { file, after = [], title, verdict, eventIds } = vector;
     const context = auditContext();

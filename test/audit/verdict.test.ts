@@ -88,12 +88,12 @@ describe('the first sentence', () => {
       'The moves are not those whose root was committed',
     ],
     [
-      'another root',
+      'a different root',
       rechained(withPayload(19, { merkleRoot: `0x${'12'.repeat(32)}` })),
       'Event 19 commits another root',
     ],
     ['an unsigned move', rechained(records.with(10, { ...records[10], request: null })), 'Nobody signed event 11.'],
-  ])('says %s', async (_what, altered, sentence) => {
+  ])('the first sentence reports %s', async (_what, altered, sentence) => {
     expect((await report(toText(altered))).sentence).toContain(sentence);
   });
 

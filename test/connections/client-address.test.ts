@@ -1,4 +1,4 @@
-// The network that a request counts against: the socket's, or the one that trusted proxies report, never a client's claim.
+// The network that a request counts against: the socket's, or the network that trusted proxies report, but never a client's claim.
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { clientNetwork, toBlockList } from '../../src/connections/client-address.ts';
@@ -22,14 +22,14 @@ describe('the network of a request', () => {
     ['::1', { forwarded: 'for=192.0.2.66, for="[2001:db8:1:2::3]:80";proto=https' }, '2001:db8:1:2::/64'],
     ['::1', { forwarded: 'proto=https;for=198.51.100.1', 'x-forwarded-for': '192.0.2.66' }, '198.51.100.1'],
     ['::1', { forwarded: 'for=_hidden' }, '0:0:0:0::/64'],
-  ])('from %s with %j is %s', (address, headers, network) => {
+  ])('a request from %s with %j counts against %s', (address, headers, network) => {
     expect(clientNetwork(PROXIES, request(address, headers)).network).toBe(network);
   });
 });
 
 describe('a list of proxies', () => {
   it.each(['localhost', '10.0.0.0/33', '10.0.0/8', '10.0.0.0/', '10.0.0.0/8/8', '', '::1/129'])(
-    'rejects %j',
+    'a list of proxies rejects %j',
     (cidr) => {
       expect(() => toBlockList([cidr])).toThrow();
     },
@@ -53,7 +53,7 @@ describe('the network of an address', () => {
     ['64:ff9b::192.0.2.1', '64:ff9b:0:0::/64'],
     ['host.example', 'host.example'],
     ['', ''],
-  ])('%s counts as %s', (address, network) => {
+  ])('the address %s counts as the network %s', (address, network) => {
     expect(clientNetwork(toBlockList([]), request(address))).toEqual({ network, isProxied: false, isNamed: false });
   });
 });

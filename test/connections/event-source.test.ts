@@ -1,4 +1,4 @@
-// A response of server-sent events, written as fast as the reader takes it.
+// A response of server-sent events, written only as fast as the reader takes it.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,7 +9,7 @@ import { Liveness } from '../../src/connections/liveness.ts';
 import { Quota } from '../../src/connections/quota.ts';
 import { atEnd } from '../kit/temporary.ts';
 
-/** More than a socket buffers. */
+/** More bytes than a socket buffers. */
 const LARGE = Buffer.alloc(16_000_000, 'x');
 
 async function openSink(): Promise<{ readonly sink: EventSink; readonly response: Response }> {
@@ -42,7 +42,7 @@ async function openSink(): Promise<{ readonly sink: EventSink; readonly response
   return { sink: await opened, response };
 }
 
-it('resolves every waiting send when the socket drains', { timeout: 10_000 }, async () => {
+it('an event source resolves every waiting send when the socket drains', { timeout: 10_000 }, async () => {
   const { sink, response } = await openSink();
   const page = sink.send(LARGE);
   const note = sink.send(Buffer.from('event: note\ndata: {}\n\n'));
@@ -58,7 +58,7 @@ it('resolves every waiting send when the socket drains', { timeout: 10_000 }, as
   await reading;
 });
 
-it('releases waiting senders when the reader disconnects', { timeout: 10_000 }, async () => {
+it('an event source releases waiting senders when the reader disconnects', { timeout: 10_000 }, async () => {
   const { sink, response } = await openSink();
   const waiting = [sink.send(LARGE), sink.send(LARGE)];
   await response.body?.cancel();

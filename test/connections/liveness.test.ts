@@ -1,4 +1,4 @@
-// Detecting dead peers; the test triggers the checks.
+// Detection of dead peers; the test triggers the checks.
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
@@ -10,7 +10,7 @@ import { until } from '../kit/until.ts';
 const PING_MS = 30_000;
 const DEAD_MS = 60_000;
 const CHECK_MS = 10_000;
-/** Far more than the buffers of two sockets hold. */
+/** Far more bytes than the buffers of two sockets hold. */
 const BACKLOG = Buffer.alloc(32_000_000);
 
 let socket: Socket;
@@ -36,7 +36,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it('pings a peer on time and disconnects it after enough unanswered pings, not before', () => {
+it('liveness checks ping a peer on time, and disconnect it only after enough unanswered pings', () => {
   const ping = vi.fn();
   liveness.watch({ socket, carrier: socket, answersPings: true, ping });
   vi.advanceTimersByTime(DEAD_MS);
@@ -45,13 +45,13 @@ it('pings a peer on time and disconnects it after enough unanswered pings, not b
   expect(socket.destroyed).toBe(true);
 });
 
-it('keeps a peer that returns pongs', () => {
+it('liveness checks keep a peer that returns pongs', () => {
   const answer = liveness.watch({ socket, carrier: socket, answersPings: true, ping: () => answer() });
   vi.advanceTimersByTime(10 * DEAD_MS);
   expect(socket.destroyed).toBe(false);
 });
 
-it('keeps a peer that cannot return pongs while nothing is buffered, and pings it', () => {
+it('liveness checks ping and keep a peer that cannot return pongs while nothing is buffered', () => {
   const ping = vi.fn();
   liveness.watch({ socket, carrier: socket, answersPings: false, ping });
   vi.advanceTimersByTime(10 * DEAD_MS);
@@ -59,7 +59,7 @@ it('keeps a peer that cannot return pongs while nothing is buffered, and pings i
 });
 
 it.each([true, false])(
-  'disconnects a peer whose buffered bytes do not drain, without pinging it (returns pongs: %s)',
+  'liveness checks disconnect a peer whose buffered bytes do not drain, without pinging it (returns pongs: %s)',
   (answers) => {
     const ping = vi.fn();
     liveness.watch({ socket, carrier: socket, answersPings: answers, ping });
@@ -71,7 +71,7 @@ it.each([true, false])(
   },
 );
 
-/** The bytes that the kernel has taken. */
+/** The number of bytes that the kernel has accepted. */
 function takenBytes(): number {
   const { _handle: handle } = socket as unknown as {
     readonly _handle: { readonly bytesWritten: number; readonly writeQueueSize: number };
@@ -79,7 +79,7 @@ function takenBytes(): number {
   return handle.bytesWritten - handle.writeQueueSize;
 }
 
-it.each([true, false])('keeps a peer that drains a part of one large write (returns pongs: %s)', async (answers) => {
+it.each([true, false])('liveness checks keep a peer that drains a part of one large write (returns pongs: %s)', async (answers) => {
   liveness.watch({ socket, carrier: socket, answersPings: answers, ping: () => {} });
   socket.write(BACKLOG);
   for (let step = 0; step < 6; step++) {
@@ -95,7 +95,7 @@ it.each([true, false])('keeps a peer that drains a part of one large write (retu
   expect([socket.destroyed, socket.writableLength]).toEqual([false, BACKLOG.length]);
 });
 
-it('forgets a peer whose response has ended, on a kept connection', () => {
+it('liveness checks forget a peer whose response has ended on a keep-alive connection', () => {
   const ping = vi.fn();
   const carrier = new PassThrough();
   liveness.watch({ socket, carrier, answersPings: true, ping });
@@ -104,7 +104,7 @@ it('forgets a peer whose response has ended, on a kept connection', () => {
   expect([ping.mock.calls.length, socket.destroyed]).toEqual([0, false]);
 });
 
-it('counts a late check, after a pause of the process, as one', () => {
+it('a late check after a pause of the process counts as one', () => {
   liveness.watch({ socket, carrier: socket, answersPings: true, ping: () => {} });
   vi.advanceTimersByTime(CHECK_MS);
   const later = performance.now() + 10 * DEAD_MS;

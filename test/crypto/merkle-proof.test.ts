@@ -88,7 +88,7 @@ describe('inclusion proofs', () => {
     ['a leaf of 31 bytes', { leaf: rootAt(1).subarray(1), root: rootAt(1).subarray(1) }],
     ['a root of 33 bytes', { root: Uint8Array.of(...rootAt(1), 0) }],
     ['a sibling of 31 bytes', { size: 2, root: rootAt(2), proof: [rootAt(1).subarray(1)] }],
-  ])('reject %s', (_title, changes) => {
+  ])('an inclusion proof with %s is rejected', (_title, changes) => {
     const claim = { leaf: rootAt(1), eventId: 1, size: 1, proof: [], root: rootAt(1) };
     expect(verifyInclusion(claim)).toBe(true);
     expect(verifyInclusion({ ...claim, ...changes })).toBe(false);
@@ -136,7 +136,7 @@ describe('consistency proofs', () => {
     ['empty roots', new Uint8Array(0), new Uint8Array(0)],
     ['roots of 31 bytes', rootAt(1).subarray(1), rootAt(1).subarray(1)],
     ['a root of 33 bytes', rootAt(1), Uint8Array.of(...rootAt(1), 0)],
-  ])('reject %s', (_title, fromRoot, toRoot) => {
+  ])('a consistency proof with %s is rejected', (_title, fromRoot, toRoot) => {
     expect(verifyConsistency({ from: 1, to: 1, fromRoot, toRoot, proof: [] })).toBe(false);
   });
 

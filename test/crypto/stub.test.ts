@@ -146,7 +146,7 @@ describe('a stub keeps everything of its event except the texts', () => {
       { ideaId: 'idea-1', txHash: null, reason: '[withheld]' },
       false,
     ],
-  ])('%s', (_title, line, payload, keepsRequest) => {
+  ])('a stub keeps everything except the texts of %s', (_title, line, payload, keepsRequest) => {
     const stub = stubOf(line);
     const { payload: _, request, ...rest } = fromLine(lineOf(line));
     expect(stub).toEqual({
@@ -178,7 +178,7 @@ describe('a line is never withheld', () => {
     (['chamber.passed', 'chamber.admitted', 'chamber.started', 'chamber.withdrawn'] as const).map(
       (type) => [type, moveOfEvent[type].example.payload] as const,
     ),
-  )('of type %s', (type, payload) => {
+  )('a line of type %s is never withheld', (type, payload) => {
     expect(withhold(lineOf({ type, payload, body: {} }), TERMS)).toEqual({ refused: 'noTexts' });
   });
 
@@ -195,7 +195,7 @@ describe('a line is never withheld', () => {
       { type: 'idea.deploy_failed', payload: { ideaId: 'idea-1', txHash: null, reason: '[withheld]' } },
     ],
     ['the commitment’s transaction', { type: 'relay.commit_submitted', payload: SUBMITTED }],
-  ])('that is %s', (_title, line) => {
+  ])('a line is never withheld if it is %s', (_title, line) => {
     expect(withhold(lineOf(line), TERMS)).toEqual({ refused: 'noTexts' });
   });
 
@@ -317,7 +317,7 @@ describe('the member withheld', () => {
     [{ ...withheld, leaf: withheld.leaf.toUpperCase() }, 'withheld has an invalid leaf'],
     [{ ...withheld, log: 'x' }, 'withheld has an invalid log'],
     [{ ...withheld, signature: `${'A'.repeat(85)}B` }, 'withheld has an invalid signature'],
-  ])('%j: %s', (value, problem) => {
+  ])('the member withheld is checked: %j: %s', (value, problem) => {
     expect(withheldProblem(value)).toBe(problem);
   });
 });

@@ -5,13 +5,13 @@ import { expectDemoToEnd, runDemo, SLOW } from './run-demo.ts';
 const CLOSED_FOLDER = closedFolder(import.meta.dirname);
 
 it.skipIf(CLOSED_FOLDER)(
-  'the demo of three nodes, one of which is killed, ends with the same root on the chain and a token for each graduate',
+  'the demo of three nodes ends with the same root on the chain and a token for each graduate, although a node is killed',
   SLOW,
   () => expectDemoToEnd(['--nodes=3']),
 );
 
 it.runIf(CLOSED_FOLDER)(
-  'the demo of several nodes says in one sentence that PostgreSQL can’t run here',
+  'the demo of several nodes reports in one sentence that PostgreSQL cannot run here',
   SLOW,
   async () => {
     const { err, exitCode } = await runDemo(['--nodes=2']);

@@ -1,4 +1,4 @@
-// Runs `npm run demo` as a user does.
+// Runs `npm run demo` like a user.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
@@ -19,7 +19,7 @@ export async function runDemo(words: readonly string[], env: Readonly<Record<str
   return { out, err, exitCode };
 }
 
-/** Whether the chamber was committed before the first of its deadlines. */
+/** Returns whether the chamber was committed before the first of its deadlines. */
 async function wasPaced(file: string): Promise<boolean> {
   const events = (await readFile(file, 'utf8'))
     .trim()

@@ -1,4 +1,4 @@
-// The cache of the nginx recipe: it serves what never changes without the service, and never anything that has changed.
+// The cache of the nginx recipe serves immutable content without the service, and never anything that has changed.
 
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
@@ -16,7 +16,7 @@ import { debating, type Running, run } from '../kit/service.ts';
 import { atEnd } from '../kit/temporary.ts';
 import { startProxy } from './recipes.ts';
 
-/** The requirement is 10,000 readers; that takes minutes. */
+/** The requirement is 10,000 readers, which takes minutes. */
 const { READERS = '200' } = process.env;
 const EVENTS = 10_000;
 const PAGE = 1_000;
@@ -26,7 +26,7 @@ const SLOW = { timeout: 600_000 };
 interface Cached {
   readonly running: Running;
   readonly get: (path: string, headers?: Readonly<Record<string, string>>) => Promise<Got>;
-  /** How many requests of the route reached the service. */
+  /** Returns the number of requests to the route that reached the service. */
   readonly served: (route: string) => Promise<number>;
 }
 
@@ -41,7 +41,7 @@ describe('the cache of nginx', SLOW, () => {
     requireInstalled(skip, 'nginx', 'openssl');
   });
 
-  it(`serves ${READERS} readers (READERS) of a chamber that is over, at two requests to the service for a page`, async () => {
+  it(`nginx serves ${READERS} readers (READERS) of an ended chamber with two requests to the service per page`, async () => {
     const { running, get, served } = await start();
     const { by, id } = await debating(running);
     await appendDebates(running, { did: by.did, chamberId: id, count: EVENTS - 3 });
@@ -58,7 +58,7 @@ describe('the cache of nginx', SLOW, () => {
         const { status, body, headers } = await get(path, isPacked ? { 'accept-encoding': 'gzip' } : {});
         expect([status, headers['content-encoding']]).toEqual([200, isPacked ? 'gzip' : undefined]);
         const page = pages[after / PAGE] as Buffer;
-        // The bodies of all readers would take longer to unpack than to serve.
+        // The bodies are not decompressed, which would take longer than serving them.
         const isRight = reader >= READERS_AT_ONCE || (isPacked ? gunzipSync(body) : body).equals(page);
         expect([path, isRight]).toEqual([path, true]);
         isEnd = headers['stream-end'] === 'true';
@@ -77,7 +77,7 @@ describe('the cache of nginx', SLOW, () => {
     expect(outcomes).toBeLessThanOrEqual(2);
   });
 
-  it('serves nothing of a live chamber that is not so any more', async () => {
+  it('nginx serves no outdated content of a live chamber', async () => {
     const { running, get, served } = await start();
     const { by, id } = await debating(running);
     const { forum } = running.service;
@@ -102,7 +102,7 @@ describe('the cache of nginx', SLOW, () => {
     const before = await served('/chambers/:id/outcome');
     for (const query of ['', '', '?x=1'])
       expect((await get(`/chambers/${id}/outcome${query}`)).body).toEqual(outcome.body);
-    // The response to a query is not from the cache.
+    // Responses to requests with a query are not cached.
     expect(await served('/chambers/:id/outcome')).toBe(before + 1);
   });
 });
@@ -128,7 +128,7 @@ async function start(): Promise<Cached> {
   return { running, get, served };
 }
 
-/** The page as the log has it. */
+/** Returns the page as the log has it. */
 async function pageOf(running: Running, chamberId: number, after: number): Promise<Buffer> {
   const until = Math.min(await head(running, chamberId), after + PAGE);
   const parts: Buffer[] = [];

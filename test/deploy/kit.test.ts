@@ -1,4 +1,4 @@
-// The image, the unit and the compose file start the service as `npm start` does, from files and settings that exist.
+// The image, the systemd unit and the compose file start the service like `npm start`, from existing files and settings.
 
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,7 +22,7 @@ const [DOCKERFILE, COMPOSE, UNIT, SETTINGS] = [
   'chambers.service',
   'chambers.env.example',
 ].map((name) => readFileSync(join(ROOT, 'deploy', name), 'utf8')) as [string, string, string, string];
-/** Starts the service. */
+/** The command that starts the service. */
 const START = 'deploy/start.sh';
 
 it('npm start runs the script', () => {
@@ -35,7 +35,7 @@ describe('the Dockerfile', () => {
   const last = instructions.slice(instructions.findLastIndex((line) => line.startsWith('FROM ')));
   const commandIn = (pattern: RegExp): readonly string[] => JSON.parse(pattern.exec(last.join('\n'))?.[1] ?? '');
 
-  it('copies what exists and what its ignore file lets through', () => {
+  it('the Dockerfile copies only existing files that its ignore file admits', () => {
     const ignored = readFileSync(join(ROOT, 'deploy/Dockerfile.dockerignore'), 'utf8').split('\n');
     const copied = allOf('COPY').filter((line) => !line.includes('--from='));
     const sources = copied.flatMap((line) => line.split(' ').slice(1, -1));
@@ -49,19 +49,19 @@ describe('the Dockerfile', () => {
     }
   });
 
-  it('copies everything that a package has, but for documents and what the build makes', () => {
+  it('the Dockerfile copies everything that the package has, except documents and build output', () => {
     const isCopied = (file: string) => !/^!|^(dist|deploy)$|\.(md|schema\.json)$/.test(file);
     const files: readonly string[] = PACKAGE.files.filter(isCopied);
     for (const file of files) expect(last).toContain(`COPY ${file} ${file}`);
   });
 
-  it('runs npm scripts that exist', () => {
+  it('the Dockerfile runs existing npm scripts', () => {
     const scripts = [...DOCKERFILE.matchAll(/npm run (\S+)/g)].map(([, script = '']) => script);
     expect(scripts.length).toBeGreaterThan(0);
     for (const script of scripts) expect(PACKAGE.scripts).toHaveProperty(script);
   });
 
-  it('ends in an image without development dependencies, which runs as another user than root', () => {
+  it('the image has no development dependencies and does not run as root', () => {
     expect(last.slice(0, 2)).toEqual(['FROM node:24-bookworm-slim', 'WORKDIR /app']);
     expect(last).toContain('COPY --from=dependencies /app/node_modules node_modules');
     expect(DOCKERFILE).toMatch(/AS dependencies\n(?:.*\n)+?RUN npm ci .*--omit=dev/);
@@ -69,11 +69,11 @@ describe('the Dockerfile', () => {
     expect(last).toContain('VOLUME /data');
   });
 
-  it('starts the service as npm start does', () => {
+  it('the image starts the service like npm start', () => {
     expect(commandIn(/^CMD (.*)$/m)).toEqual([START]);
   });
 
-  it('has a health check that passes for a ready service, and fails without one', async () => {
+  it('the image’s health check passes for a ready service, and fails without one', async () => {
     const [program = '', ...words] = commandIn(/HEALTHCHECK .* CMD (.*)$/m);
     expect(program).toBe('node');
     const { url } = await run();
@@ -98,24 +98,24 @@ function requireValid(skip: TestContext['skip'], name: string, unit: string): vo
 }
 
 describe('the unit', () => {
-  it('starts the service as npm start does', () => {
+  it('the unit starts the service like npm start', () => {
     expect(UNIT).toContain(`\nExecStart=/opt/chambers/${START}\n`);
   });
 
-  it('sets variables of the service', () => {
+  it('the unit sets only variables of the service', () => {
     const names = [...UNIT.matchAll(/^Environment=(\w+)=/gm)].map(([, name = '']) => name);
     expect(names).toEqual(['NODE_ENV', 'DATABASE_PATH', 'SERVICE_KEY_FILE', 'BACKUP_STAMP_FILE']);
   });
 
-  it('does not start a service again whose configuration is wrong', async () => {
+  it('the unit does not restart a service whose configuration is invalid', async () => {
     const { exited } = await runService({ PORT: 'x' });
     expect(UNIT).toContain(`\nRestartPreventExitStatus=${(await exited).code}\n`);
   });
 
-  it('is valid and confined', ({ skip }) => requireValid(skip, 'chambers.service', UNIT));
+  it('the unit is valid and sandboxed', ({ skip }) => requireValid(skip, 'chambers.service', UNIT));
 });
 
-it('the unit of an agent watches with options and variables that exist, and is valid and confined', ({ skip }) => {
+it('the unit of an agent uses existing options and variables, and is valid and sandboxed', ({ skip }) => {
   const unit = readFileSync(join(ROOT, 'deploy/chambers-watch.service'), 'utf8');
   const [, words = ''] =
     /^ExecStart=\/usr\/bin\/node \/opt\/chambers\/dist\/src\/cli\.js watch (.*)$/m.exec(unit) ?? [];
@@ -127,12 +127,12 @@ it('the unit of an agent watches with options and variables that exist, and is v
   requireValid(skip, 'chambers-watch.service', unit);
 });
 
-it('the backup unit calls commands that exist, with the database of the service', () => {
+it('the backup unit runs existing commands on the service’s database', () => {
   const unit = readFileSync(join(ROOT, 'deploy/chambers-backup.service'), 'utf8');
   const commands = [...unit.matchAll(/dist\/src\/cli\.js (\w+)/g)].map(([, name]) => name);
   expect(commands).toEqual(['backup', 'fsck']);
   expect(unit).toContain(/^Environment=DATABASE_PATH=(.*)$/m.exec(UNIT)?.[1]);
-  // Only a backup that was checked counts.
+  // A backup counts only if it was checked.
   const stamp = /^Environment=BACKUP_STAMP_FILE=(.*)$/m.exec(UNIT)?.[1];
   expect(unit.indexOf(`touch ${stamp};`)).toBeGreaterThan(unit.indexOf('cli.js fsck'));
 });
@@ -147,13 +147,13 @@ describe('the settings', () => {
     SERVICE_KEY_FILE: '/var/lib/chambers/service-keys.json',
   };
 
-  it('are variables of the service, valid once the addresses and the key are filled in', () => {
+  it('the settings file has variables of the service, and is valid once the addresses and the key are filled in', () => {
     for (const name of Object.keys(settings)) expect(VARIABLES).toHaveProperty(name);
     expect(readConfig({ ...settings, ...MADE })).toMatchObject({ NODE_ENV: 'production', METRICS_PORT: 9464 });
     expect(() => readConfig(settings)).toThrow(/RELAYER_PRIVATE_KEY: is needed/);
   });
 
-  it('of the compose file are variables of the service', () => {
+  it('the settings of the compose file are variables of the service', () => {
     const [, block = ''] = /^ {2}chambers:\n([\s\S]*?)\n\n/m.exec(COMPOSE) ?? [];
     const [, environment = ''] = /environment:\n((?: {6}.*\n)+)/.exec(block) ?? [];
     const names = [...environment.matchAll(/^ {6}([A-Z_]+): /gm)].map(([, name = '']) => name);
@@ -162,7 +162,7 @@ describe('the settings', () => {
   });
 });
 
-it('the compose file names files of the kit', () => {
+it('the compose file names existing files', () => {
   const mounted = [...COMPOSE.matchAll(/- \.\/(\S+?):/g)].map(([, name = '']) => name);
   expect(mounted).toEqual(['Caddyfile']);
   for (const name of mounted) expect(existsSync(join(ROOT, 'deploy', name))).toBe(true);

@@ -1,4 +1,4 @@
-// The operator's manual works as pasted: from nothing to a token behind Caddy, with a new relayer's key and a backup.
+// The operator's manual works as pasted: from an empty folder to a token behind Caddy, with a new relayer key and a backup.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,7 +16,7 @@ const MANUAL = readFileSync(join(ROOT, 'deploy/README.md'), 'utf8');
 const [, REHEARSAL = ''] = /^## Rehearse on one machine\n([\s\S]*?)^## /m.exec(MANUAL) ?? [];
 const SLOW = { timeout: 240_000 };
 
-/** What stands for npm, npx and bin/chambers: the installed Anvil, and the service and the command line from their sources. */
+/** Replaces npm, npx and bin/chambers by the installed Anvil and by the sources of service and command line. */
 const PROGRAMS = `
 set -eum
 trap 'for job in $(jobs -p); do kill -KILL -- "-$job" || true; done' EXIT
@@ -27,7 +27,7 @@ npm() { case $1 in start) exec "$NODE" src/main.ts ;; esac }
 `;
 
 it(
-  'the rehearsal ends with a token, a verified chamber, another relayer and a sound backup',
+  'the manual’s rehearsal ends with a token, a verified chamber, a new relayer and a sound backup',
   SLOW,
   async ({ skip }) => {
     requireInstalled(skip, 'bash', 'curl', 'caddy');
@@ -41,7 +41,7 @@ it(
   },
 );
 
-it('as-service.sh runs commands as the unit runs the service', () => {
+it('as-service.sh runs commands like the unit runs the service', () => {
   const read = (name: string) => readFileSync(join(ROOT, 'deploy', name), 'utf8');
   const unit = read('chambers.service');
   const script = read('as-service.sh');
@@ -58,22 +58,22 @@ it('the sample for CONTRACTS_FILE is valid', () => {
   expect(Object.keys(readQuorumSettings(join(ROOT, 'deploy/quorum.example.json')))).toContain('bps');
 });
 
-/** A place holder, an error, and a variable of Node's. */
+/** A placeholder, an error code, and a variable of Node's. */
 const OTHERS = ['NEW_ADDRESS', 'FORUM_ERR_TOO_LARGE', 'NODE_EXTRA_CA_CERTS'];
 
-it("every variable that the manual names is one of the service's", () => {
+it('the manual names only variables of the service', () => {
   const named = [...MANUAL.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g)].map(([, name = '']) => name);
   expect(named.length).toBeGreaterThan(0);
   const others = named.filter((name) => !(name in VARIABLES) && !OTHERS.includes(name));
   expect(others).toEqual([]);
 });
 
-it('the messages under troubleshooting are those of the service', () => {
+it('the messages under troubleshooting are messages of the service', () => {
   const [, section = ''] = /^## Troubleshooting\n([\s\S]*)/m.exec(MANUAL) ?? [];
   const rows = [...section.matchAll(/^\| (?:\d{3} )?`([^`]+)`/gm)].map(([, message = '']) => message);
   expect(rows.length).toBeGreaterThan(5);
   const sources = globSync('src/**/*.ts', { cwd: ROOT }).map((path) => readFileSync(join(ROOT, path), 'utf8'));
-  // The names and numbers of a case stand between the fixed parts of its message.
+  // Names and numbers differ between the fixed parts of a message.
   const parts = rows
     .flatMap((message) => message.split(/…|\bN\b|\bM\b|HOST:PORT|\b[A-Z_]+:/))
     .map((part) => part.replace(/^[\s:]+|\s+$/g, ''));
@@ -85,7 +85,7 @@ function commandsOf(section: string): string {
   return [...section.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block).join('');
 }
 
-/** Other tests, or a service of the machine's owner, may use the ports of the manual. */
+/** Other tests, or a service on the machine, may use the manual's ports. */
 async function onFreePorts(commands: string): Promise<string> {
   let text = commands;
   for (const shown of ['8545', '8787', '8080', '9464']) {

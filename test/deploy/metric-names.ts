@@ -1,4 +1,4 @@
-// The metrics that alerts and dashboard ask for, and those that a running service exports.
+// The metrics that alerts and dashboards query, and those that a running service exports.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pino } from 'pino';
@@ -7,12 +7,12 @@ import { ROOT } from '../kit/programs.ts';
 import { debating, run } from '../kit/service.ts';
 
 interface Panel {
-  /** A row, which has panels below it. */
+  /** A row of the dashboard, followed by its panels. */
   readonly type: string;
   readonly targets?: readonly { readonly expr: string }[];
 }
 
-/** Those of a service alone, and those below the row for several nodes. */
+/** The metrics of a single service, and those below the row for several nodes. */
 export function dashboardExpressions(): { readonly alone: readonly string[]; readonly nodes: readonly string[] } {
   const { panels } = JSON.parse(readFileSync(join(ROOT, 'deploy/dashboard.json'), 'utf8')) as { panels: Panel[] };
   const row = panels.findIndex(({ type }) => type === 'row');
@@ -22,7 +22,7 @@ export function dashboardExpressions(): { readonly alone: readonly string[]; rea
   return { alone, nodes };
 }
 
-/** The metrics named in the text that a service with these settings does not export after a move and a rejected request. */
+/** Returns the metrics named in the text that a service with these settings does not export after a move and a rejected request. */
 export async function missingMetrics(
   text: string,
   settings: Readonly<Record<string, string>> = {},

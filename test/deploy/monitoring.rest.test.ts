@@ -1,4 +1,4 @@
-// Alerts and dashboard ask only for metrics that a running service exports, and Prometheus accepts what they ask.
+// Alerts and dashboard query only metrics that a running service exports, and Prometheus accepts their expressions.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,29 +12,29 @@ const ALERT_TESTS = read('alerts.test.yaml');
 const { alone, nodes } = dashboardExpressions();
 
 describe('the alert rules', () => {
-  it('ask only for metrics of the service', async () => {
+  it('the alert rules query only metrics of the service', async () => {
     expect(await missingMetrics(ALERTS)).toEqual([]);
   });
 
-  it('each have a test, and a row in the manual', () => {
+  it('each alert rule has a test and a row in the manual', () => {
     const alerts = namesIn(ALERTS, /- alert: (\w+)/g);
     expect(alerts.length).toBeGreaterThan(0);
     expect(new Set(namesIn(ALERT_TESTS, /alertname: (\w+)/g))).toEqual(new Set(alerts));
     expect(namesIn(read('README.md'), /^\| `(Chambers\w+)`/gm)).toEqual(alerts);
   });
 
-  it('fire when they are due, and not before', ({ skip }) => {
+  it('the alert rules fire when they are due, and not before', ({ skip }) => {
     requireInstalled(skip, 'promtool');
     promtool('test', 'rules', join(ROOT, 'deploy/alerts.test.yaml'));
   });
 });
 
 describe('the dashboard', () => {
-  it('asks only for metrics of the service', async () => {
+  it('the dashboard queries only metrics of the service', async () => {
     expect(await missingMetrics(alone.join('\n'))).toEqual([]);
   });
 
-  it('shows every metric that an alert asks for', () => {
+  it('the dashboard shows every metric that an alert queries', () => {
     const metrics = (text: string) => new Set(namesIn(text, /\b((?:chambers|nodejs|process)_\w+)/g));
     const asked = metrics(namesIn(ALERTS, /^ +expr: (.*)$/gm).join('\n'));
     expect(asked.size).toBeGreaterThan(0);
@@ -42,14 +42,14 @@ describe('the dashboard', () => {
     expect([...asked].filter((name) => !shown.has(name))).toEqual([]);
   });
 
-  it('has expressions that Prometheus accepts', ({ skip }) => {
+  it('Prometheus accepts the dashboard’s expressions', ({ skip }) => {
     requireInstalled(skip, 'promtool');
     const rules = [...alone, ...nodes].map((expr, index) => ({
       record: `panel:${index}`,
       expr: expr.replaceAll('$__rate_interval', '1m'),
     }));
     const file = join(temporaryFolder(), 'rules.yaml');
-    // JSON is YAML.
+    // A JSON document is also YAML.
     writeFileSync(file, JSON.stringify({ groups: [{ name: 'dashboard', rules }] }));
     promtool('check', 'rules', file);
   });

@@ -1,4 +1,4 @@
-// The proxy recipes of deploy/ through the real proxies: signatures, streams, sizes and limits hold behind each of them.
+// Runs the proxy recipes of deploy/ with the real proxies: signatures, streams, sizes and limits must work behind each of them.
 
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, request as plainRequest } from 'node:http';
@@ -19,13 +19,13 @@ import { atEnd } from '../kit/temporary.ts';
 import { registrationOf } from '../kit/test-service.ts';
 import { PROXIES, type ProxyName, startProxy } from './recipes.ts';
 
-/** A loaded machine starts a proxy in seconds. */
+/** Allows for a loaded machine, on which a proxy needs seconds to start. */
 const SLOW = { timeout: 180_000 };
 const MAX_BODY_BYTES = 65_536;
 
 interface Proxied {
   readonly running: Running;
-  /** The URL as clients know it: https://localhost and the port. */
+  /** The URL for clients: https://localhost and the port. */
   readonly publicUrl: string;
   readonly httpPort: number;
   readonly authority: string;
@@ -35,7 +35,7 @@ interface Call {
   readonly by?: Signer;
   readonly body?: string;
   readonly headers?: IncomingHttpHeaders;
-  /** The client's own address. */
+  /** The client's real address. */
   readonly from?: string;
 }
 
@@ -44,7 +44,7 @@ describe.each(PROXIES)('behind %s', SLOW, (name) => {
     requireInstalled(skip, name, 'openssl');
   });
 
-  it('an agent registers and moves, and every stream has its moves at once', async () => {
+  it(`behind ${name}, an agent registers and moves, and every stream has the moves at once`, async () => {
     const proxied = await start(name);
     const { by, path } = await newChamber(proxied);
     const socket = openSocket(proxied, `${path}/stream?after=0`);
@@ -60,7 +60,7 @@ describe.each(PROXIES)('behind %s', SLOW, (name) => {
     expect(socket.eventIds).toEqual([1, 2]);
   });
 
-  it('of several nodes, one has all requests to a chamber, until it goes away', async () => {
+  it(`behind ${name}, one of several nodes gets all requests to a chamber until it goes away`, async () => {
     const nodes = await Promise.all(['0', '1', '2'].map(openNode));
     const [service = 0, ...others] = nodes.map(({ port }) => port);
     const [httpPort, httpsPort] = [await freePort(), await freePort()];
@@ -81,7 +81,7 @@ describe.each(PROXIES)('behind %s', SLOW, (name) => {
     expect(rest.filter((node) => node === served[0] || node.length !== 1)).toEqual([]);
   });
 
-  it('a stop of the service closes WebSockets with 1012', async () => {
+  it(`behind ${name}, a stop of the service closes WebSockets with 1012`, async () => {
     const proxied = await start(name);
     const { path } = await newChamber(proxied);
     const socket = openSocket(proxied, `${path}/stream?after=0`);
@@ -90,7 +90,7 @@ describe.each(PROXIES)('behind %s', SLOW, (name) => {
     expect(await socket.closed()).toBe(1012);
   });
 
-  it('a signed target arrives byte for byte', async () => {
+  it(`behind ${name}, a signed target arrives byte for byte`, async () => {
     const proxied = await start(name);
     const { by } = await newChamber(proxied);
     for (const target of ['/me?b=2&a=1', '/me?next=%2Fchambers%2f1&q=%7e%C3%a4+', '/me?a;b=%2e%2E//x']) {
@@ -105,7 +105,7 @@ describe.each(PROXIES)('behind %s', SLOW, (name) => {
     }
   });
 
-  it('the Host header arrives unchanged', async () => {
+  it(`behind ${name}, the Host header arrives unchanged`, async () => {
     const proxied = await start(name, { PUBLIC_URL: '' });
     const by = new Signer();
     const signedFor = proxied.publicUrl.replace('https:', 'http:');
@@ -115,7 +115,7 @@ describe.each(PROXIES)('behind %s', SLOW, (name) => {
     expect(await must(proxied, 'GET', '/me', { headers })).toContain(by.did);
   });
 
-  it('HTTP/2 carries signed requests', async () => {
+  it(`behind ${name}, HTTP/2 carries signed requests`, async () => {
     const proxied = await start(name);
     const { by } = await newChamber(proxied);
     const session = connectHttp2(proxied.publicUrl, { ca: proxied.authority });
@@ -127,7 +127,7 @@ describe.each(PROXIES)('behind %s', SLOW, (name) => {
     expect(await text(stream)).toContain(by.did);
   });
 
-  it(`a body of ${MAX_BODY_BYTES} bytes passes, and a longer one gets the error of the service`, async () => {
+  it(`behind ${name}, a body of ${MAX_BODY_BYTES} bytes passes, and a longer one gets the error of the service`, async () => {
     const proxied = await start(name);
     const { by } = await newChamber(proxied);
     const body = '{"patch":{"style":"brief"}}'.padEnd(MAX_BODY_BYTES);
@@ -136,7 +136,7 @@ describe.each(PROXIES)('behind %s', SLOW, (name) => {
     expect(longer).toMatchObject({ status: 413, body: expect.stringContaining('FORUM_ERR_TOO_LARGE') });
   });
 
-  it("limits count each client's own address, whatever its headers claim", async () => {
+  it(`behind ${name}, limits count each client's real address, whatever its headers claim`, async () => {
     const limits = { REGISTRATIONS_PER_ADDRESS_PER_MINUTE: '1', REGISTRATIONS_PER_ADDRESS_BURST: '2' };
     const proxied = await start(name, limits);
     const register = async (from: string, headers: IncomingHttpHeaders = {}) => {
@@ -150,7 +150,7 @@ describe.each(PROXIES)('behind %s', SLOW, (name) => {
     expect(await register('127.0.0.3')).toBe(200);
   });
 
-  it("a process counts each client's own address, and its metrics have a port that the proxy does not serve", async () => {
+  it(`behind ${name}, a process counts each client's real address, and the proxy does not serve its metrics port`, async () => {
     const [port, metricsPort] = [await freePort(), await freePort()];
     const limits = { RATE_PER_ADDRESS_PER_SECOND: '1', RATE_PER_ADDRESS_BURST: '5' };
     const ports = { PORT: String(port), METRICS_PORT: String(metricsPort) };
@@ -180,7 +180,7 @@ describe.each(PROXIES)('behind %s', SLOW, (name) => {
     expect(metrics).toContain(`chambers_requests_rejected_total{reason="address_rate"} ${rejected}\n`);
   });
 
-  it('plain HTTP is redirected, target and all', async () => {
+  it(`behind ${name}, plain HTTP is redirected with its full target`, async () => {
     const { httpPort: port, running } = await start(name);
     const target = '/me?b=2&a=%2F1';
     const options = { host: '127.0.0.1', port, path: target, headers: { host: 'localhost' } };
@@ -192,7 +192,7 @@ describe.each(PROXIES)('behind %s', SLOW, (name) => {
   });
 });
 
-/** Responds to everything with its name. */
+/** Starts a server that responds to every request with its name. */
 async function openNode(node: string): Promise<{ readonly port: number; readonly close: () => void }> {
   const server = createServer((_, response) => response.end(node)).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -225,7 +225,7 @@ async function must(proxied: Proxied, method: string, path: string, call?: Call)
   return body;
 }
 
-/** Sends the target as it is, which fetch would normalise. */
+/** Sends the target unchanged, whereas fetch would normalise it. */
 async function ask(
   proxied: Proxied,
   method: string,

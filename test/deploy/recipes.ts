@@ -1,4 +1,4 @@
-// The proxies of deploy/, each started from its recipe with nothing changed but ports, certificates and where its files are.
+// Starts each proxy of deploy/ from its recipe, in which only ports, certificates and paths are changed.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ export interface Ports {
   readonly http: number;
   readonly https: number;
   readonly service: number;
-  /** The ports of further nodes. */
+  /** The ports of additional nodes. */
   readonly others?: readonly number[];
 }
 
@@ -26,7 +26,7 @@ interface Command {
   readonly authority: string;
 }
 
-/** Starts the proxy for https://localhost and returns the certificate to trust, once it accepts connections. */
+/** Starts the proxy for https://localhost, and returns the certificate to trust once the proxy accepts connections. */
 export async function startProxy(name: ProxyName, ports: Ports): Promise<string> {
   const { PATH } = process.env;
   const { words, env, authority } = COMMANDS[name](temporaryFolder(), ports);
@@ -44,7 +44,7 @@ export async function startProxy(name: ProxyName, ports: Ports): Promise<string>
   }
   const closed = once(child, 'close');
   atEnd(async () => {
-    // The process is stopped with its workers.
+    // The process is stopped together with its workers.
     if (!hasEnded(child)) process.kill(-(child.pid as number), 'SIGKILL');
     await closed;
   });
@@ -67,7 +67,7 @@ function nginx(folder: string, { http, https, service, others = [] }: Ports): Co
     'server 127.0.0.1:8787;': [service, ...others].map((port) => `server 127.0.0.1:${port};`).join(' '),
     'proxy_cache_path /var/lib/nginx/chambers ': `proxy_cache_path ${folder}/cache `,
   });
-  // The temporary folder is its owner's alone, so a worker of root's stays root.
+  // Workers stay root, because only the owner may read the temporary folder.
   const user = process.getuid?.() === 0 ? 'user root;' : '';
   const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((use) => `${use}_temp_path ${folder}/${use};`);
   const config = join(folder, 'nginx.conf');
@@ -113,7 +113,7 @@ function caddy(folder: string, { http, https, service, others = [] }: Ports): Co
   };
 }
 
-/** The recipe with each text replaced, of which none may be missing. */
+/** Returns the recipe with each text replaced; each must occur. */
 function adapted(recipe: string, replacements: Readonly<Record<string, string>>): string {
   let text = readFileSync(join(ROOT, 'deploy', recipe), 'utf8');
   for (const [from, to] of Object.entries(replacements)) {

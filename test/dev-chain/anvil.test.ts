@@ -6,7 +6,7 @@ import { type Anvil, spawnAnvil } from '../../src/dev-chain/anvil.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 
 const START_MILLIS_MAX = 3_000;
-/** Anvil prints a line for each request; a pipe that nobody reads is full after some 5,000 lines. */
+/** Anvil prints a line per request; a pipe without a reader is full after about 5,000 lines. */
 const REQUESTS = 20_000;
 const REQUESTS_PER_BATCH = 500;
 
@@ -29,7 +29,7 @@ test('Anvil still responds after its start timeout and thousands of requests', a
 });
 
 test('a start that takes too long or is aborted fails', async () => {
-  // Anvil blocks on a named pipe that has no writer.
+  // Anvil blocks on a named pipe without a writer.
   const genesis = join(temporaryFolder(), 'genesis');
   execFileSync('mkfifo', [genesis]);
   const slow = ['--init', genesis];

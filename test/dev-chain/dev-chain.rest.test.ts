@@ -30,13 +30,13 @@ beforeEach(() => {
   stateFile = join(temporaryFolder(), 'chain.json');
 });
 
-test('a first start deploys the reference contracts, and a probe finds no problem', async () => {
+test('a first start of the development chain deploys the reference contracts, and a probe finds no problem', async () => {
   const chain = await start();
   const report = await probeChain(chain.config, openAccount(chain.config.privateKey).address);
   expect(report).toMatchObject({ chainId: 31_337, mismatches: [], warnings: [] });
 });
 
-test('a later start finds the contracts, roots and tokens of the first', async () => {
+test('a later start finds the contracts, roots and tokens of the first start', async () => {
   const first = await start({ stateFile });
   const forum = new MemoryForum();
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
@@ -124,7 +124,7 @@ test('an Anvil that dies is restarted at the same address, with its state', asyn
 
 const SAVED_STATES = 6;
 
-test('a state that is saved while transactions are mined contains each of them completely or not at all', async () => {
+test('a state saved while transactions are mined contains each of them completely or not at all', async () => {
   const chain = await start({ stateFile });
   const rpc = openRpc(chain.config.rpcUrl);
   const { address: from } = openAccount(chain.config.privateKey);
@@ -150,7 +150,7 @@ test('a state that is saved while transactions are mined contains each of them c
   expect([...saved.values()]).toEqual([...saved.keys()]);
 });
 
-test('a frozen Anvil is restarted from its saved state, each chamber is committed once and each failure is logged once', async () => {
+test('a frozen Anvil is restarted from its saved state; each chamber is committed once and each failure logged once', async () => {
   const chain = await start({ stateFile });
   const forum = new MemoryForum();
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
@@ -199,7 +199,7 @@ test('stopping the chain stops Anvil', async () => {
 });
 
 describe.each(['SIGKILL', 'SIGTERM', 'SIGINT'] as const)('a process ended by %s', (signal) => {
-  test('ends its Anvil', async () => {
+  test(`a process ended by ${signal} ends its Anvil`, async () => {
     const module = new URL('../../src/dev-chain/anvil.ts', import.meta.url).href;
     const program = `const { spawnAnvil } = await import(${JSON.stringify(module)}); console.log((await spawnAnvil([])).pid);`;
     const child = spawn(process.execPath, ['--input-type=module', '-e', program], {

@@ -1,4 +1,4 @@
-// Anvil reads blocks before accounts, so a dump can be torn by a new block.
+// Anvil dumps blocks before accounts, so a dump can be torn by a new block.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
@@ -20,7 +20,7 @@ interface State {
   readonly transactions: readonly object[];
 }
 
-it('a state is not saved if a block was mined while Anvil dumped it', async () => {
+it('a state is not saved if a block was mined during Anvil’s dump', async () => {
   const stateFile = join(temporaryFolder(), 'chain.json');
   const anvil = await spawnAnvil([]);
   const proxy = await openFaultProxy(anvil.rpcUrl);

@@ -1,4 +1,4 @@
-// Destinations that can't be written: how often they are retried, and which lines count as lost.
+// Destinations that cannot be written: how often the writer retries, and which lines count as lost.
 import { execFileSync } from 'node:child_process';
 import { closeSync, constants, existsSync, openSync, readFileSync, readSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Both ends of a pipe. */
+/** Returns both ends of a pipe. */
 function openPipe() {
   const path = join(temporaryFolder(), 'pipe');
   execFileSync('mkfifo', [path]);
@@ -25,7 +25,7 @@ function openPipe() {
 }
 
 it.runIf(existsSync('/dev/full'))(
-  'a full destination is retried less and less often, and buffers lines up to the limit',
+  'a full destination is retried at growing intervals, and lines are buffered up to the limit',
   () => {
     const fd = openSync('/dev/full', 'w');
     const destination = new LogDestination({ fd }, OPTIONS);
@@ -41,7 +41,7 @@ it.runIf(existsSync('/dev/full'))(
   },
 );
 
-it('a destination whose reader has gone is tried once, and its lines count as lost', () => {
+it('a destination without a reader is tried once, and its lines count as lost', () => {
   const { reader, writer } = openPipe();
   const destination = new LogDestination({ fd: writer }, OPTIONS);
   destination.write('read\n');

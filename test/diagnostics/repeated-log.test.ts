@@ -14,40 +14,40 @@ beforeEach(() => {
   written = [];
 });
 
-test('a lasting condition is written at once, then at growing intervals up to an hour', () => {
+test('a lasting condition is logged at once, then at growing intervals up to an hour', () => {
   for (; now <= 5 * HOUR; now += SECOND) report('full');
   expect(written.map(({ at }) => at / MINUTE)).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
 });
 
-test('a repeated line has the number of reports and the time since the first', () => {
+test('a repeated log line has the number of reports and the time since the first', () => {
   for (; now <= MINUTE; now += SECOND) report('full');
   expect(written.map(({ repeats }) => repeats)).toEqual([{}, { times: 61, seconds: 60 }]);
 });
 
-test('a new reason is written at once, known reasons when they are due', () => {
+test('a new reason is logged at once, and known reasons when they are due', () => {
   for (const reason of ['full', 'full', 'slow', 'full', 'slow']) report(reason);
   expect(written.map(({ reason }) => reason)).toEqual(['full', 'slow']);
 });
 
-test('a reason that changes each time is written at intervals', () => {
+test('a reason that changes each time is logged at intervals', () => {
   for (; now < 10 * MINUTE; now += SECOND) report(`block ${now}`);
   expect(written.length).toBeLessThan(12);
 });
 
-test('each condition has its own intervals', () => {
+test('each condition is logged at its own intervals', () => {
   report('full', 'disk');
   report('full', 'pipe');
   expect(written).toHaveLength(2);
 });
 
-test('an end is written once, and only for a condition that was written', () => {
+test('the end of a condition is logged once, and only if the condition was logged', () => {
   expect(end()).toBe(false);
   report('full');
   expect(end()).toBe(true);
   expect(end()).toBe(false);
 });
 
-test('a condition that comes and goes is written once a minute, each time with its end', () => {
+test('a condition that comes and goes is logged once a minute, each time with its end', () => {
   let ends = 0;
   for (; now < 10 * MINUTE; now += SECOND) {
     report('full');
@@ -57,7 +57,7 @@ test('a condition that comes and goes is written once a minute, each time with i
   expect(ends).toBe(10);
 });
 
-test('a condition that lasted for hours and comes back is written again within a minute', () => {
+test('a condition that lasted for hours and recurs is logged again within a minute', () => {
   for (; now <= 4 * HOUR + 3 * MINUTE; now += SECOND) report('full');
   end();
   for (; now <= 4 * HOUR + 4 * MINUTE; now += SECOND) report('full');

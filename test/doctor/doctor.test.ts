@@ -1,4 +1,4 @@
-// `chambers doctor` finds faults before the service starts, and names the variable that fixes each.
+// `chambers doctor` finds faults before the service starts, and names the variable that fixes each of them.
 import { chmodSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -18,7 +18,7 @@ import { entry } from '../log/entries.ts';
 
 const SOUND = { CHAIN: 'none', DATABASE_PATH: ':memory:' } as const;
 
-/** Settings that name a log and its key file. */
+/** Settings with a log and its key file. */
 async function madeLog() {
   const path = temporaryDatabase();
   const { log, close } = openSqliteStore(path);
@@ -33,11 +33,11 @@ async function complaints(env: Readonly<Record<string, string>>): Promise<readon
 }
 
 describe('doctor', () => {
-  it('finds no fault with a new service', async () => {
+  it('doctor finds no fault in a new service', async () => {
     expect(await complaints({ DATABASE_PATH: join(temporaryFolder(), 'chambers.db') })).toEqual([]);
   });
 
-  it('reports that no Anvil is installed for the development chain, as a start does', async () => {
+  it('doctor reports, like a start, that Anvil is not installed for the development chain', async () => {
     const { arch } = process;
     Object.defineProperty(process, 'arch', { value: 'mips' });
     try {
@@ -49,7 +49,7 @@ describe('doctor', () => {
     }
   });
 
-  it('suggests the right name of a misspelt variable and of a misspelt production, but not of PostgreSQL’s', async () => {
+  it('doctor suggests corrections for misspelt variables and a misspelt production, but not for PostgreSQL’s variables', async () => {
     const { DATABASE_PATH } = await madeLog();
     const found = await complaints({
       ...{ CHAIN: 'none', DATABASE_PATH, NODE_ENV: 'productoin' },
@@ -71,7 +71,7 @@ describe('doctor', () => {
     ]);
   });
 
-  it('shows the settings in force', async () => {
+  it('doctor shows the effective settings', async () => {
     const findings = await examine({ ...SOUND, TRUSTED_PROXIES: '10.0.0.0/8', FEE_MAX_GWEI: '30' });
     const shown = findings.filter(({ subject }) => subject === 'settings').map((each) => [each.variable, each.detail]);
     expect(Object.fromEntries(shown)).toMatchObject({
@@ -85,7 +85,7 @@ describe('doctor', () => {
     });
   });
 
-  it('names every wrong variable of a configuration', async () => {
+  it('doctor names every wrong variable of a configuration', async () => {
     const findings = await complaints({ PORT: 'http', CONFIRMATIONS: '-1' });
     expect(findings.map(({ subject, level, variable }) => [subject, level, variable])).toEqual([
       ['configuration', 'problem', 'PORT'],
@@ -97,12 +97,12 @@ describe('doctor', () => {
     ['DEV_ALLOW_UNSIGNED', { DEV_ALLOW_UNSIGNED: 'true' }],
     ['NODE_ENV', { HOST: '0.0.0.0' }],
     ['CHAIN', { NODE_ENV: 'production', PUBLIC_URL: 'https://forum.example.org' }],
-  ])('warns of unsafe settings: %s', async (variable, env) => {
+  ])('doctor warns of unsafe settings: %s', async (variable, env) => {
     const warning = { subject: 'flags', level: 'warning', variable, detail: expect.any(String), exitCode: 0 };
     expect(await complaints({ CHAIN: 'none', ...(await madeLog()), ...env })).toEqual([warning]);
   });
 
-  it('warns of a log in memory, in production', async () => {
+  it('doctor warns of an in-memory log in production', async () => {
     const production = { NODE_ENV: 'production', PUBLIC_URL: 'https://forum.example.org' };
     const found = await complaints({ ...SOUND, ...production });
     expect(found.map(({ level, variable }) => [level, variable])).toEqual([
@@ -115,7 +115,7 @@ describe('doctor', () => {
     ['beneath a file', (file: string) => join(file, 'chambers.db')],
     ['in no folder', (file: string) => join(`${file}.missing`, 'chambers.db')],
     ['that is a folder', (file: string) => dirname(file)],
-  ])('finds a database %s', async (_where, path) => {
+  ])('doctor finds a database %s', async (_where, path) => {
     const file = temporaryDatabase();
     await openSqliteStore(file).close();
     const [finding] = await complaints({ CHAIN: 'none', DATABASE_PATH: path(file) });
@@ -123,7 +123,7 @@ describe('doctor', () => {
   });
 
   it.each(['ALLOW_LIST_FILE', 'BAN_LIST_FILE', 'WITNESS_POLICY_FILE'])(
-    'finds a file that a start could not read: %s',
+    'doctor finds a file that a start could not read: %s',
     async (variable) => {
       const detail = expect.stringContaining('/nowhere/list');
       expect(await complaints({ ...SOUND, [variable]: '/nowhere/list' })).toContainEqual({
@@ -133,7 +133,7 @@ describe('doctor', () => {
     },
   );
 
-  it('finds what is wrong with the list of texts to withhold, which stops no start', async () => {
+  it('doctor finds errors in the list of texts to withhold, which do not prevent a start', async () => {
     const list = join(temporaryFolder(), 'withhold');
     const [problem, about] = [{ level: 'problem', variable: 'WITHHOLD_FILE', exitCode: 0 }, { WITHHOLD_FILE: list }];
     const missing = `cannot read the list of texts to withhold ${list}: ENOENT`;
@@ -147,7 +147,7 @@ describe('doctor', () => {
     ]);
   });
 
-  it('finds a log that has moved', async () => {
+  it('doctor finds a log that has moved', async () => {
     const path = temporaryDatabase();
     await openSqliteStore(path).close();
     const sound = { CHAIN: 'none', DATABASE_PATH: path };
@@ -160,7 +160,7 @@ describe('doctor', () => {
     ]);
   });
 
-  it('finds a key file that is missing in production, too open, or of another log', async () => {
+  it('doctor finds a key file that is missing in production, too open, or of another log', async () => {
     const path = temporaryDatabase();
     await openSqliteStore(path).close();
     const file = join(dirname(path), 'keys.json');
@@ -175,14 +175,14 @@ describe('doctor', () => {
     expect(await keysOf()).toMatchObject({ level: 'problem', detail: expect.stringContaining('chmod 600') });
   });
 
-  it('accepts the keys of a log that another node created after the first look', async () => {
+  it('doctor accepts the keys of a log that another node created after the first check', async () => {
     const config = readConfig({ CHAIN: 'none', ...(await madeLog()) });
     const before = { env: {}, config, time: Date.now, isRunning: false, log: undefined, chain: undefined };
     const found = await checkKeys({ ...before, isLogReadable: true });
     expect(found).toMatchObject([{ level: 'ok', detail: expect.stringContaining('holds the keys of log') }]);
   });
 
-  it('finds a clock that is behind the log', async () => {
+  it('doctor finds a clock that is behind the log', async () => {
     const path = temporaryDatabase();
     const store = openSqliteStore(path);
     const ts = new Date(Date.now() + 3_600_000).toISOString();
@@ -199,7 +199,7 @@ describe('doctor', () => {
     RELAYER_PRIVATE_KEY: `0x${'33'.repeat(32)}`,
   } as const;
 
-  it('examines a running service', async () => {
+  it('doctor examines a running service', async () => {
     const clock = new TestClock();
     clock.set(Date.now());
     const { url, service } = await runService({ DATABASE_PATH: ':memory:' }, clock);
@@ -218,7 +218,7 @@ describe('doctor', () => {
       ]);
   });
 
-  it('finds a URL that is not the signed one', async () => {
+  it('doctor finds a URL that differs from the signed one', async () => {
     const { url } = await runService({ DATABASE_PATH: ':memory:' });
     const levels = async (PUBLIC_URL: string) =>
       (await examineService(url, { PUBLIC_URL })).map(({ level, variable }) => [level, variable]);
@@ -226,12 +226,12 @@ describe('doctor', () => {
     expect(await levels(`https://chambers.example.org, ${url}`)).not.toContainEqual(['problem', 'PUBLIC_URL']);
   });
 
-  it('finds an RPC that does not respond', async () => {
+  it('doctor finds an RPC that does not respond', async () => {
     const found = await complaints({ ...CHAIN, RPC_URL: 'http://127.0.0.1:9' });
     expect(found).toContainEqual(expect.objectContaining({ subject: 'chain', variable: 'RPC_URL' }));
   });
 
-  it('finds contracts without code and a relayer without funds', async () => {
+  it('doctor finds contracts without code and a relayer without funds', async () => {
     const RPC_URL = await servedChain();
     const found = (await complaints({ ...CHAIN, RPC_URL })).filter(({ subject }) => subject === 'chain');
     expect(new Set(found.map(({ variable }) => variable))).toEqual(
@@ -240,7 +240,7 @@ describe('doctor', () => {
     expect(JSON.stringify(found)).not.toContain('33'.repeat(32));
   });
 
-  it('finds a wrong CONTRACTS_FILE', async () => {
+  it('doctor finds an invalid CONTRACTS_FILE', async () => {
     const RPC_URL = await servedChain();
     const found = await complaints({ ...CHAIN, RPC_URL, CONTRACTS: 'quorum', CONTRACTS_FILE: '/nowhere/quorum.json' });
     const detail = '/nowhere/quorum.json not found';
@@ -248,7 +248,7 @@ describe('doctor', () => {
     expect(found).toContainEqual({ subject: 'configuration', level: 'problem', variable, detail, exitCode: 78 });
   });
 
-  it('finds a chain with another id', async () => {
+  it('doctor finds a chain with the wrong id', async () => {
     const RPC_URL = await servedChain();
     const found = await complaints({ ...CHAIN, RPC_URL, CHAIN_ID: '1' });
     expect(found).toContainEqual(expect.objectContaining({ level: 'problem', variable: 'CHAIN_ID' }));
@@ -256,14 +256,14 @@ describe('doctor', () => {
 });
 
 describe('the command', () => {
-  it('prints a table and exits with 0 if there is no problem', async () => {
+  it('the doctor command prints a table and exits with 0 if there is no problem', async () => {
     const { exitCode, out } = await run(['doctor'], SOUND);
     expect(exitCode).toBe(0);
     expect(out).toMatch(/^SUBJECT +LEVEL +VARIABLE +FINDING\n/);
     expect(out).toMatch(/flags +ok .* nothing unsafe is set/);
   });
 
-  it('prints JSON and exits as the start would if there is one', async () => {
+  it('the doctor command prints JSON and exits like a start if there is a problem', async () => {
     const { exitCode, out } = await run(['doctor', '--json'], { ...SOUND, PORT: '-5' });
     expect(exitCode).toBe(78);
     const { ok, findings } = JSON.parse(out);

@@ -1,4 +1,4 @@
-// `chambers doctor URL` through a proxy that terminates TLS, and the service's warning about an untrusted one.
+// `chambers doctor URL` through a proxy that terminates TLS, and the service's warning about an untrusted proxy.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -73,7 +73,7 @@ async function asked(url: string) {
 }
 
 describe('doctor URL', () => {
-  it('checks no settings of the local machine', async () => {
+  it('doctor URL checks no settings of the local machine', async () => {
     const { url } = await opened();
     const wrong = { NODE_ENV: 'production', DATABASE_PATH: '/nowhere/chambers.db', PORT: 'http' };
     const { exitCode, out } = await runCli(['doctor', url, '--json'], wrong);
@@ -89,7 +89,7 @@ describe('doctor URL', () => {
     delete process.env['NODE_TLS_REJECT_UNAUTHORIZED'];
   });
 
-  it('accepts a proxy that replaces addresses and passes WebSockets', async ({ skip }) => {
+  it('doctor URL accepts a proxy that replaces addresses and passes WebSockets', async ({ skip }) => {
     requireInstalled(skip, 'openssl');
     const { url } = await opened({ TRUSTED_PROXIES: '127.0.0.1' });
     const found = await asked(
@@ -100,7 +100,7 @@ describe('doctor URL', () => {
     expect(found).toContainEqual(['ok', null, expect.stringMatching(/the certificate is valid for (89|90) days/)]);
   });
 
-  it('finds a certificate that expires soon, failing WebSockets, and clients that choose their address', async ({
+  it('doctor URL finds an expiring certificate, failing WebSockets, and clients that choose their address', async ({
     skip,
   }) => {
     requireInstalled(skip, 'openssl');
@@ -114,7 +114,7 @@ describe('doctor URL', () => {
     ]);
   });
 
-  it('finds a proxy that is not trusted; the service logs it once', async ({ skip }) => {
+  it('doctor URL finds an untrusted proxy, which the service logs once', async ({ skip }) => {
     requireInstalled(skip, 'openssl');
     const { url, lines } = await opened();
     const proxy = await openProxy(url, { days: 90, forward: (headers) => withoutUndefined(replacing(headers)) });
@@ -123,7 +123,7 @@ describe('doctor URL', () => {
     expect(lines.map((line) => JSON.parse(line).msg)).toEqual([expect.stringContaining('TRUSTED_PROXIES lacks')]);
   });
 
-  it('finds a proxy that names no client', async ({ skip }) => {
+  it('doctor URL finds a proxy that names no client', async ({ skip }) => {
     requireInstalled(skip, 'openssl');
     const { url } = await opened({ TRUSTED_PROXIES: '127.0.0.1' });
     const proxy = await openProxy(url, { days: 90, forward: (headers) => headers as Record<string, unknown> });
@@ -132,7 +132,7 @@ describe('doctor URL', () => {
     ]);
   });
 
-  it('warns on the proxy’s machine that it can’t tell how clients are counted', async ({ skip }) => {
+  it('doctor URL warns on the proxy’s machine that it cannot tell how clients are counted', async ({ skip }) => {
     requireInstalled(skip, 'openssl');
     const { url } = await opened({ TRUSTED_PROXIES: '127.0.0.1' });
     const forward = (headers: object) => ({ ...withoutUndefined(replacing(headers)), 'x-forwarded-for': '127.0.0.1' });

@@ -35,7 +35,7 @@ async function phaseOf({ url }: Running, chamberId: number): Promise<string> {
 }
 
 describe('a clock set back', () => {
-  it('reopens no phase, and ts never decreases', async () => {
+  it('a clock set back reopens no phase, and ts never decreases', async () => {
     const path = temporaryDatabase();
     const live = await run({ DATABASE_PATH: path });
     const by = await newAgent(live);
@@ -56,7 +56,7 @@ describe('a clock set back', () => {
     expect(times.at(-1)).toBe(times.at(-2));
   });
 
-  it('reopens no phase that a reader has seen, even after a restart without new events', async () => {
+  it('a clock set back reopens no phase that a reader has seen, even after a restart without new events', async () => {
     const settings = { DATABASE_PATH: temporaryDatabase() };
     const before = await run(settings);
     const chamberId = await openChamber(before, await newAgent(before), deadlinesFrom(START));
@@ -68,7 +68,7 @@ describe('a clock set back', () => {
     expect((await get(after.url, '/chambers?phase=LOBBY')).body).toEqual([]);
   });
 
-  it('is reported, and the service waits until it has caught up', async () => {
+  it('a clock set back is reported, and the service waits until the clock has caught up', async () => {
     const settings = { DATABASE_PATH: temporaryDatabase() };
     const before = await run(settings);
     before.clock.advance(HOUR);
@@ -85,7 +85,7 @@ describe('a clock set back', () => {
 });
 
 describe('a clock set forward', () => {
-  it('past several deadlines leads directly to the current phase', async () => {
+  it('a clock set forward past several deadlines leads directly to the current phase', async () => {
     const live = await run();
     const by = await newAgent(live);
     const chamberId = await openChamber(live, by, deadlinesFrom(START));
@@ -97,7 +97,7 @@ describe('a clock set forward', () => {
     });
   });
 
-  it('by years keeps later deadlines in order', async () => {
+  it('a clock set forward by years keeps later deadlines in order', async () => {
     const live = await run();
     const by = await newAgent(live);
     const months = [1, 2, 3, 4, 5].map((month) => month * 30 * 24);
@@ -111,7 +111,7 @@ describe('a clock set forward', () => {
 
 describe('the exact time of a deadline', () => {
   it.each(PHASE_MOVES.map((move, index) => [move, index] as const))(
-    '%s is refused at it and allowed before',
+    '%s is rejected at its exact deadline and allowed before',
     async (move, index) => {
       const live = await run();
       const by = await newAgent(live);
@@ -130,7 +130,7 @@ describe('the exact time of a deadline', () => {
 });
 
 describe('a restart', () => {
-  it('across a deadline leads to the current phase at once', async () => {
+  it('a restart across a deadline leads immediately to the current phase', async () => {
     const clock = new TestClock();
     const settings = { DATABASE_PATH: temporaryDatabase() };
     const before = await run(settings, clock);

@@ -1,6 +1,6 @@
-// Kills the service under signed load. A move with a response must survive, and its receipt proves it; a move without one is accepted completely or not
-// at all. The simulation's checker judges the history of all rounds, before and after the retries. A kill comes after a number of responses,
-// independent of the machine's speed. CRASH_SEED repeats a run.
+// Kills the service under signed load. A move with a response must survive, as its receipt proves; a move without a response must be accepted
+// completely or not at all. The simulation's checker judges the history of all rounds, before and after the retries. Each kill follows a
+// number of responses, independent of the machine's speed. CRASH_SEED repeats a run.
 import { copyFileSync } from 'node:fs';
 import { expect } from 'vitest';
 import { bequeathKeyFile, defaultKeyFile } from '../../src/keys/key-file.ts';
@@ -17,7 +17,7 @@ import { type Attempt, attempt, historyOf, Load, type Player, seatPlayers } from
 import { seededBy } from './seed.ts';
 
 export const PLAYERS = 8;
-/** The limit of responses before a random kill. */
+/** The maximum number of responses before a random kill. */
 const ANSWERS_MAX = 200;
 const SETTINGS = { IDEAS_MAX: '100000', VERIFIER_THREADS: '1' };
 
@@ -63,7 +63,7 @@ export async function expectCrashesKeepMoves(rounds: number, killAfterAnswers: r
   }
 }
 
-/** Expects a receipt for every signed request with a response, which an independent library verifies. */
+/** Expects a receipt for every signed request with a response, and verifies it with an independent library. */
 async function expectValidReceipts({ url }: ServiceProcess, attempts: readonly Attempt[]): Promise<number> {
   const keys = await readKeys(url);
   const receipts = attempts.flatMap(({ receipt }) => receipt ?? []);
@@ -71,7 +71,7 @@ async function expectValidReceipts({ url }: ServiceProcess, attempts: readonly A
   return receipts.length;
 }
 
-/** Expects lines that agree with the history and its receipts, and no findings of fsck. Returns the lines. */
+/** Expects lines that match the history and its receipts, and no faults found by fsck. Returns the lines. */
 async function expectRight(
   path: string,
   attempts: readonly Attempt[],

@@ -1,4 +1,4 @@
-// Failing disks: the service waits for space on a full disk, and ends on a damaged disk, so that memory and disk never differ.
+// Failing disks: the service waits for space on a full disk, and exits on a damaged disk, so that memory and disk never differ.
 
 import { copyFileSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ function longDebate(player: Player): Wire {
 }
 
 describe('a full disk', () => {
-  it('rejects moves with 503 while reads continue, and accepts moves again once there is space', async ({ skip }) => {
+  it('on a full disk, moves get 503 and reads continue, until there is space', async ({ skip }) => {
     const folder = smallDisk('4m');
     if (folder === undefined) return skip();
     const path = join(folder, 'chambers.db');
@@ -54,7 +54,7 @@ describe('a full disk', () => {
     expect(await faultsOf(path)).toEqual([]);
   });
 
-  it('is reported by /ready without any move, and so is its end', async ({ skip }) => {
+  it('/ready reports a full disk and its end without any move', async ({ skip }) => {
     const folder = smallDisk('4m');
     if (folder === undefined) return skip();
     const path = join(folder, 'chambers.db');
@@ -73,7 +73,7 @@ describe('a full disk', () => {
     await must(url, longDebate(player));
   }, 180_000);
 
-  it.for(['SIGKILL', 'SIGTERM'] as const)('lets the service start and read after %s', async (signal, { skip }) => {
+  it.for(['SIGKILL', 'SIGTERM'] as const)('on a full disk, the service starts and serves reads after %s', async (signal, { skip }) => {
     const folder = smallDisk('4m');
     if (folder === undefined) return skip();
     const path = join(folder, 'chambers.db');
@@ -91,13 +91,13 @@ describe('a full disk', () => {
 });
 
 describe('a damaged disk', () => {
-  it('ends the process with exit code 1 when a read finds corruption', async () => {
+  it('the process exits with 1 when a read finds corruption', async () => {
     const path = temporaryDatabase();
     const player = await newPlayer(path);
     const first = await startProcess(path);
     for (let move = 0; move < 50; move++) await must(first.url, longDebate(player));
     await first.kill('SIGTERM');
-    // Indexes every event, because the start would find the damage in events without an index.
+    // Every event gets an index entry, because the start would find the damage in events without one.
     await rebuildLog(path);
     damage(path, COMMENT);
 
@@ -109,7 +109,7 @@ describe('a damaged disk', () => {
     expect(stderr).toContain('SQLITE_CORRUPT');
   });
 
-  it('ends the process with exit code 1 when the file is removed', async () => {
+  it('the process exits with 1 when the database file is removed', async () => {
     const path = temporaryDatabase();
     const player = await newPlayer(path);
     const service = await startProcess(path);
@@ -127,9 +127,9 @@ describe('a damaged disk', () => {
     ['-wal', 'truncated', truncateSync],
     ['-shm', 'deleted', rmSync],
     ['-shm', 'truncated', truncateSync],
-    // The operating system may end the process first, when it reads a missing page.
+    // The operating system may kill the process first, when it reads a missing page.
   ] as const)(
-    'ends the process with 1 before the next answer when the %s was %s',
+    'the process exits with 1 before the next response when the %s was %s',
     {
       retry: 1,
     },
@@ -149,7 +149,7 @@ describe('a damaged disk', () => {
 });
 
 describe('a deleted -wal', () => {
-  it('loses no accepted move: the process saves them before it ends, and the next start reads them', async () => {
+  it('a deleted -wal file loses no accepted move: the process saves them before it exits', async () => {
     const path = temporaryDatabase();
     const player = await newPlayer(path);
     const service = await startProcess(path);

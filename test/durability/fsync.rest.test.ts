@@ -1,4 +1,4 @@
-// Checks in the system calls that the response to a move is sent after its line has reached the disk.
+// Checks system calls: the response to a move is sent after its line has reached the disk.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -33,12 +33,12 @@ it('a response follows the fsync of its move', { timeout: 180_000 }, async ({ sk
 
   const steps = stepsOf(await traced(trace, service.pid));
   expect(steps.match(/A/g)?.length).toBeGreaterThanOrEqual(MOVES);
-  // One request at a time: between two responses there must be the fsync of the second move.
+  // Requests are sent one at a time, so between two responses there must be the fsync of the second move.
   expect(steps).not.toMatch(/AA/);
   expect(steps).toMatch(/^S/);
 });
 
-/** Resolves to the trace once strace has recorded the end of the process. */
+/** Resolves to the trace once strace has recorded the exit of the process. */
 async function traced(path: string, pid: number): Promise<string> {
   const end = new RegExp(`^${pid} +\\+\\+\\+ exited`, 'm');
   let text = '';

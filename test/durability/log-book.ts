@@ -8,7 +8,7 @@ import type { Fault, FsckSummary } from '../../src/log/stored-stream.ts';
 import { type ForumEvent, fromLine, toLine } from '../../src/vocabulary/events.ts';
 import type { Stream } from '../forum/simulation/history.ts';
 
-/** The lines of each stream. */
+/** Returns the lines of each stream. */
 export function readLines(path: string): ReadonlyMap<Stream, readonly string[]> {
   const lines = new Map<Stream, string[]>();
   for (const event of readEvents(path)) {
@@ -20,13 +20,13 @@ export function readLines(path: string): ReadonlyMap<Stream, readonly string[]> 
   return lines;
 }
 
-/** The events by the Signature header of their requests. Throws if the log has a signature twice. */
+/** Returns the events by the Signature header of their requests. Throws if the log has a duplicate signature. */
 export function eventsBySignature(path: string): ReadonlyMap<string, ForumEvent> {
   const events = new Map<string, ForumEvent>();
   for (const event of readEvents(path)) {
     const signature = event.request?.signature;
     if (signature === undefined) continue;
-    if (events.has(signature)) throw new Error(`a signature is in the log twice: ${signature}`);
+    if (events.has(signature)) throw new Error(`the log has a duplicate signature: ${signature}`);
     events.set(signature, event);
   }
   return events;
@@ -42,7 +42,7 @@ export function readEvents(path: string): readonly ForumEvent[] {
   }
 }
 
-/** The findings of fsck in a file, or in the database of a URL. */
+/** Returns the faults that fsck finds in a file or in the database of a URL. */
 export async function faultsOf(place: string): Promise<readonly Fault[]> {
   const faults: Fault[] = [];
   await fsckLog(place, (fault) => faults.push(fault));
@@ -57,7 +57,7 @@ export function rebuildLog(place: string) {
   return writeWholeLog(place, rebuild);
 }
 
-/** All rows of the derived tables. */
+/** Returns all rows of the derived tables. */
 export function derivedRows(path: string): readonly unknown[] {
   const db = openReader(path);
   try {

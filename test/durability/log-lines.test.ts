@@ -1,4 +1,4 @@
-// Everything on standard error is a line of the log, including output of Node and libraries.
+// Everything on standard error is a line of the service's log, including output of Node and libraries.
 import { once } from 'node:events';
 import { expect, it } from 'vitest';
 import { runService, startProcess } from '../kit/service-process.ts';
@@ -6,7 +6,7 @@ import { temporaryDatabase } from '../kit/temporary.ts';
 import { flipBit } from '../log/entries.ts';
 import { seatPlayers } from './players.ts';
 
-/** Code that runs in the service first. */
+/** Code that runs in the service before its start. */
 function preload(code: string): Readonly<Record<string, string>> {
   return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` };
 }
@@ -17,7 +17,7 @@ interface LogLine {
   readonly err?: { readonly type: string; readonly message: string; readonly stack: string };
 }
 
-/** Throws for a line that is not JSON. */
+/** Parses lines; throws if one is not JSON. */
 function parsed(stderr: string): readonly LogLine[] {
   const lines = stderr.split('\n');
   expect(lines.pop()).toBe('');
@@ -34,7 +34,7 @@ it('a warning is logged without its objects', async () => {
   expect(stderr).not.toContain('secret');
 });
 
-it('a warning of Node is one line', async () => {
+it('a warning of Node is logged as one line', async () => {
   const service = await startProcess(':memory:', preload('process.once("SIGUSR2", () => setTimeout(() => {}, -1))'));
   process.kill(service.pid, 'SIGUSR2');
   expect((await fetch(`${service.url}/health`)).status).toBe(200);
@@ -46,12 +46,12 @@ it('a warning of Node is one line', async () => {
 });
 
 it.each([
-  ['a rejection without a handler', 'Promise.reject(new TypeError("one"))'],
+  ['an unhandled rejection', 'Promise.reject(new TypeError("one"))'],
   [
-    'a failure of work in the background',
+    'a failure of background work',
     'import("DETACH").then(({ detach }) => detach(Promise.reject(new Error("one"))))',
   ],
-])('%s is one line, and the process continues', async (_title, statement) => {
+])('%s is logged as one line, and the process continues', async (_title, statement) => {
   const code = statement.replace('DETACH', new URL('../../dist/src/process/detach.js', import.meta.url).href);
   const service = await startProcess(':memory:', preload(`process.once("SIGUSR2", () => void ${code})`));
   process.kill(service.pid, 'SIGUSR2');
@@ -63,7 +63,7 @@ it.each([
   expect(lines).toMatchObject([{ err: { message: expect.stringContaining('one') } }]);
 });
 
-it('an uncaught exception is the last line, at any level, and the exit code is 1', async () => {
+it('an uncaught exception is the last line at any log level, and the exit code is 1', async () => {
   const code = 'process.once("SIGUSR2", () => { throw new TypeError("one\\ntwo"); })';
   const service = await startProcess(':memory:', { ...preload(code), LOG_LEVEL: 'silent' });
   const { code: exitCode, stderr } = await service.kill('SIGUSR2');
@@ -76,7 +76,7 @@ it('an uncaught exception is the last line, at any level, and the exit code is 1
   expect(parsed(stderr)).toEqual([expect.objectContaining({ level: 60, err })]);
 });
 
-it('a stream of server-sent events that fails is one line', async () => {
+it('a failed stream of server-sent events is logged as one line', async () => {
   const path = temporaryDatabase();
   await seatPlayers(path, 1);
   flipBit(path, { column: 'line', position: 2, bit: 100 });

@@ -1,4 +1,4 @@
-// A database that was restored to before the published checkpoint: the service does not start on it, and can continue as another log.
+// A database restored to a state before the published checkpoint: the service does not start on it, but can continue it as a new log.
 import { copyFileSync, existsSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -31,7 +31,7 @@ async function published({ url }: Running, { prefix, checkpointKey }: Log, size:
   }, 20_000);
 }
 
-it('does not start on an old copy, and continues as a new log that publishes the old log’s last checkpoint', async () => {
+it('the service does not start on an old copy, and continues it as a new log that publishes the old log’s last checkpoint', async () => {
   const path = temporaryDatabase();
   const settings = { DATABASE_PATH: path };
   const first = await run(settings);
@@ -71,7 +71,7 @@ it('does not start on an old copy, and continues as a new log that publishes the
   expect(keys.map(({ x }) => x)).toContain(Buffer.from(oldKey).toString('base64url'));
 });
 
-it('does not accept an empty database in place of a lost log', async () => {
+it('the service does not accept an empty database in place of a lost log', async () => {
   const path = temporaryDatabase();
   const settings = { DATABASE_PATH: path, SERVICE_KEY_FILE: `${path}.keys.json` };
   const first = await run(settings);
@@ -79,7 +79,7 @@ it('does not accept an empty database in place of a lost log', async () => {
   await first.stop();
   for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true });
   await expect(run(settings)).rejects.toThrow(/it has the keys of log .*: restore the lost database/);
-  // The start has created no keys.
+  // The start created no keys.
   expect(existsSync(path)).toBe(false);
   await openSqliteStore(path).close();
   await expect(run(settings)).rejects.toThrow(/it has the keys of log .*: restore the lost database/);
@@ -90,7 +90,7 @@ it('does not accept an empty database in place of a lost log', async () => {
   });
 });
 
-it('changes nothing if the keys can’t be written: the log still starts', async () => {
+it('the new-log command changes nothing if the keys cannot be written', async () => {
   const path = temporaryDatabase();
   const first = await run({ DATABASE_PATH: path });
   await newAgent(first);
@@ -103,7 +103,7 @@ it('changes nothing if the keys can’t be written: the log still starts', async
   expect(await logOf(again)).toMatchObject({ logId });
 });
 
-it('does not start with new keys for a log that has others: a backup, or a log without its key file', async () => {
+it('the service does not create new keys for a log that has others, such as a backup or a log without its key file', async () => {
   const path = temporaryDatabase();
   const first = await run({ DATABASE_PATH: path });
   await newAgent(first);

@@ -1,4 +1,4 @@
-// The service's own log, if it can't be written: lines are lost and counted, and nothing else is affected.
+// The service's own log while it cannot be written: lines are lost and counted, and nothing else is affected.
 
 import { execFileSync } from 'node:child_process';
 import { closeSync, constants, copyFileSync, openSync, readFileSync, readSync, rmSync, truncateSync } from 'node:fs';
@@ -10,14 +10,14 @@ import { type ServiceProcess, startProcess } from '../kit/service-process.ts';
 import { fill } from '../kit/small-file-system.ts';
 import { atEnd, smallDisk, temporaryFolder } from '../kit/temporary.ts';
 
-/** Lines in a buffer that a few requests fill. */
+/** The number of lines in a buffer that a few requests fill. */
 const BUFFER_BYTES = 16_384;
 const MORE_THAN_SOCKETS_HOLD = 4_000;
 const LOST = /log lines were lost/;
 
 interface Logging {
   readonly service: ServiceProcess;
-  /** Sends requests, which are logged with a line each. Returns their number. */
+  /** Sends requests, each of which is logged with a line, and returns their number. */
   readonly request: (count: number) => Promise<number>;
   readonly lostLines: () => Promise<number>;
 }
@@ -42,7 +42,7 @@ async function logging(path: string, settings: Readonly<Record<string, string>> 
   return { service, request, lostLines };
 }
 
-/** Sends requests until lines are lost. Returns their number. */
+/** Sends requests until lines are lost, and returns their number. */
 async function untilLost({ request, lostLines }: Logging): Promise<number> {
   let sent = 0;
   while ((await lostLines()) === 0) sent += await request(100);
@@ -54,7 +54,7 @@ interface LogLine {
   readonly lines?: number;
 }
 
-/** Throws for a line that is not JSON. */
+/** Parses lines; throws if one is not JSON. */
 function parsed(text: string): readonly LogLine[] {
   expect(text.endsWith('\n')).toBe(true);
   return text
@@ -63,7 +63,7 @@ function parsed(text: string): readonly LogLine[] {
     .map((line) => JSON.parse(line));
 }
 
-/** Expects a line for every request, or a count of lost lines in one line. */
+/** Expects a line for every request, or a line with the number of lost lines. */
 function expectAccounted(lines: readonly LogLine[], sent: number): void {
   const written = lines.filter(({ msg }) => msg === 'request').length;
   const lost = lines.filter(({ msg }) => LOST.test(msg)).map((line) => line.lines ?? 0);
@@ -72,7 +72,7 @@ function expectAccounted(lines: readonly LogLine[], sent: number): void {
 }
 
 describe('a log on a full disk', () => {
-  it('loses and counts lines while the service continues, and reports the number once there is space', async ({
+  it('a log on a full disk loses and counts lines, and reports their number once there is space', async ({
     skip,
   }) => {
     const folder = smallDisk('128k');
@@ -88,7 +88,7 @@ describe('a log on a full disk', () => {
     expect(await service.kill('SIGTERM')).toMatchObject({ code: 0, signal: null });
   });
 
-  it('also loses lines in the format for people', async ({ skip }) => {
+  it('a log on a full disk also loses lines of the human-readable format', async ({ skip }) => {
     const folder = smallDisk('128k');
     if (folder === undefined) return skip();
     const [path, ballast] = [join(folder, 'log'), join(folder, 'ballast')];
@@ -102,14 +102,14 @@ describe('a log on a full disk', () => {
 });
 
 describe('a log whose reader hangs', () => {
-  it('loses lines beyond its buffer, and delays neither the service nor its stop', async () => {
+  it('a log whose reader hangs loses lines beyond its buffer, and delays neither the service nor its stop', async () => {
     const { path } = standstill();
     const running = await logging(path);
     await untilLost(running);
     expect(await running.service.kill('SIGTERM')).toMatchObject({ code: 0, signal: null });
   });
 
-  it('is complete except for the counted lines once the reader resumes', async () => {
+  it('a log whose reader resumes is complete except for the counted lines', async () => {
     const { path, read } = standstill();
     const running = await logging(path);
     const sent = await untilLost(running);
@@ -122,7 +122,7 @@ describe('a log whose reader hangs', () => {
     expectAccounted(parsed(text), sent);
   });
 
-  it('may also be a socket', async () => {
+  it('a log may be written to a socket', async () => {
     const service = await startProcess(':memory:', { LOG_LEVEL: 'debug', LOG_BUFFER_BYTES_MAX: String(BUFFER_BYTES) });
     service.stderr.pause();
     for (let sent = 0; sent < MORE_THAN_SOCKETS_HOLD; sent++) await (await fetch(`${service.url}/health`)).text();
@@ -135,7 +135,7 @@ describe('a log whose reader hangs', () => {
   });
 });
 
-/** A pipe that only `read` reads. */
+/** A pipe from which only `read` reads. */
 function standstill() {
   const path = join(temporaryFolder(), 'pipe');
   execFileSync('mkfifo', [path]);
@@ -146,14 +146,14 @@ function standstill() {
     try {
       return buffer.toString('latin1', 0, readSync(fd, buffer));
     } catch {
-      // Nothing to read now.
+      // The pipe is empty now.
       return '';
     }
   };
   return { path, read };
 }
 
-it('a log that is copied and truncated continues at the beginning of its file', async () => {
+it('a log that was copied and truncated continues at the beginning of its file', async () => {
   const path = join(temporaryFolder(), 'log');
   const { request } = await logging(path);
   await request(10);

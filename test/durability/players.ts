@@ -1,4 +1,4 @@
-// Signed load against a service that may die at any moment. Records every request with its result.
+// Signed load against a service that may die at any moment. Every request is recorded with its result.
 import type { Receipt } from '../../src/crypto/receipt.ts';
 import type { ForumEvent } from '../../src/vocabulary/events.ts';
 import { DEADLINES } from '../../src/vocabulary/values.ts';
@@ -14,16 +14,16 @@ import { prepare, send, type Wire, type WireAnswer } from '../kit/wire.ts';
 
 export interface Attempt {
   readonly request: Wire;
-  /** The body of the response with 200, if there was one: an event, an idea or an account. */
+  /** The body of a 200 response, if there was one: an event, an idea or an account. */
   readonly answer: Partial<Pick<ForumEvent, 'did' | 'eventId' | 'chamberId'>> | undefined;
   /** The receipt, which signed requests ask for. */
   readonly receipt: Receipt | undefined;
-  /** The time by performance.now(). */
+  /** Milliseconds from performance.now(). */
   readonly sentAt: number;
   readonly endedAt: number;
 }
 
-/** The only member of a chamber in PROPOSAL and of one in DEBATE, so that it always has the turn. */
+/** The only member of a chamber in PROPOSAL and of one in DEBATE, who therefore always has the turn. */
 export interface Player {
   readonly signer: Signer;
   readonly proposing: number;
@@ -61,16 +61,16 @@ async function seat(service: TestService, by: Signer, deadlines: readonly number
   return chamberId;
 }
 
-/** A move of the player in the chamber in DEBATE. */
+/** Returns a move of the player in the chamber in DEBATE. */
 export function debateOf({ signer, debating }: Player, body: Readonly<Record<string, unknown>>): Wire {
   return prepare('POST', `/chambers/${debating}/debate`, { by: signer, body, publicUrl: PUBLIC_URL });
 }
 
-/** Runs the players, each with one request at a time, until the service no longer responds. */
+/** Runs the players, each with one request at a time, until the service stops responding. */
 export class Load {
-  /** Every request that has a response, or will get none. */
+  /** Every request that has a response or will get none. */
   readonly attempts: Attempt[] = [];
-  /** The moves of each player; rejects if the service returns an error. */
+  /** Makes the moves of each player; rejects if the service returns an error. */
   readonly playing: readonly Promise<void>[];
   readonly #url: string;
   readonly #random: Random;
@@ -82,7 +82,7 @@ export class Load {
     this.playing = players.map((player) => this.#play(player));
   }
 
-  /** Waits for this number of responses; rejects if the players end first. */
+  /** Waits for this number of responses; rejects if the players stop first. */
   async answered(count: number): Promise<void> {
     const early = Promise.all(this.playing).then(() => Promise.reject(new Error('the service ended early')));
     early.catch(() => {});
@@ -110,7 +110,7 @@ export async function attempt(url: string, request: Wire): Promise<Attempt> {
   const sentAt = performance.now();
   const isSigned = request.headers['signature'] !== undefined;
   const answer = await mustAnswer(url, isSigned ? askingForReceipt(request) : request).catch((error) => {
-    // A failed connection is a TypeError of fetch.
+    // fetch reports a failed connection as a TypeError.
     if (!(error instanceof TypeError || error instanceof DOMException)) throw error;
   });
   const receipt = answer && isSigned ? receiptOf(request, answer, PUBLIC_URL) : undefined;
@@ -141,13 +141,13 @@ async function mustAnswer(url: string, request: Wire): Promise<WireAnswer> {
   throw new Error(`${request.method} ${request.path}: ${answer.status} ${JSON.stringify(answer.body)}`);
 }
 
-/** Converts the attempts for the checker of histories. */
+/** Converts the attempts to the input of the checker. */
 export function historyOf(attempts: readonly Attempt[]): readonly HistoryRequest[] {
   return attempts.map(({ request, answer, sentAt, endedAt }) => {
     const asked = askedBy(request);
     const id = `${request.path} ${asked.signature}`;
     if (answer === undefined) return { id, asked, invokedAt: sentAt };
-    // The response to a registration has no eventId, but each is the first event of a new key. The response to a proposal has none either.
+    // The response to a registration has no eventId, but each registration is the first event of a new key. The response to a proposal has none either.
     const { eventId = asked.operation === 'register' ? 1 : undefined, chamberId, did = null } = answer;
     const outcome = { is: 'accepted', event: { eventId, chamberId } } as const;
     return { id, asked: { ...asked, did: asked.did ?? did }, invokedAt: sentAt, respondedAt: endedAt, outcome };

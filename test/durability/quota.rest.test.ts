@@ -1,4 +1,4 @@
-// A user's quota: SQLite reports it as an I/O error, like a failing disk. The limit on file sizes, which any user may lower, is reported alike.
+// A user's quota, which SQLite reports as an I/O error, like a failing disk. The limit of file sizes, which any user may lower, is reported alike.
 import { spawnSync } from 'node:child_process';
 import { expect, it } from 'vitest';
 import { startProcess } from '../kit/service-process.ts';
@@ -8,7 +8,7 @@ import { eventsBySignature, faultsOf } from './log-book.ts';
 import { debateOf, must, type Player, seatPlayers } from './players.ts';
 
 const hasPrlimit = spawnSync('prlimit', ['--version']).error === undefined;
-/** Without a listener the signal ends the process before the write fails. */
+/** Handles the signal that would otherwise end the process before the write fails. */
 const IGNORES_SIGNAL = '--import data:text/javascript,process.on(`SIGXFSZ`,()=>{})';
 
 function limitFiles(pid: number, bytes: number | 'unlimited'): void {
@@ -17,7 +17,7 @@ function limitFiles(pid: number, bytes: number | 'unlimited'): void {
 }
 
 it.skipIf(!hasPrlimit)(
-  'rejects moves with 503 while reads go on, and takes them again once there is room',
+  'beyond a quota, moves get 503 and reads continue, until there is space',
   async () => {
     const path = temporaryDatabase();
     const player = (await seatPlayers(path, 1))[0] as Player;

@@ -1,5 +1,5 @@
-// Failing starts: one clear line, and exit code 1, or 78 for an invalid configuration. The service prints the log's error verbatim, so
-// most tests only open the log.
+// Failing starts: one clear line, and exit code 1, or 78 for an invalid configuration. The service prints the log's error verbatim, so most
+// tests only open the log.
 import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,7 +17,7 @@ async function rejectedStart(databasePath: string, wrapper: readonly string[] = 
   return exited;
 }
 
-/** The settings of a service with quorum contracts, but without their file. */
+/** The settings of a service with quorum contracts, without their file. */
 const QUORUM = {
   CHAIN: '',
   RPC_URL: 'http://127.0.0.1:1',
@@ -28,7 +28,7 @@ const QUORUM = {
   CONTRACTS_FILE: '/nowhere/quorum.json',
 };
 
-/** Root may write everywhere, so it runs the service as another user. */
+/** Returns a command prefix that runs the service as another user, because root may write everywhere. */
 function asOtherUser(): readonly string[] {
   const isRoot = process.getuid?.() === 0;
   return isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : [];
@@ -42,7 +42,7 @@ function expectOneLine({ code, stdout, stderr }: Exit, text: string, expected = 
   expect(stderr.trimEnd().split('\n')).toEqual([expect.stringContaining(text)]);
 }
 
-/** Expects the log to be rejected with one line. If another store has it open, that takes as long as the log waits for the lock. */
+/** Expects a one-line rejection of the log. If another store has the log open, this takes as long as the log waits for the lock. */
 function expectRejected(databasePath: string, text: string): void {
   let problem = '';
   try {
@@ -53,7 +53,7 @@ function expectRejected(databasePath: string, text: string): void {
   expect(problem.split('\n')).toEqual([expect.stringContaining(text)]);
 }
 
-/** Opens the log in this process, as the service does, until the test ends. */
+/** Opens the log in this process, like the service, until the test ends. */
 function hold(databasePath: string): void {
   const store = openSqliteStore(databasePath);
   atEnd(() => store.close());
@@ -71,7 +71,7 @@ function databaseOf(write: (db: Database.Database) => void): string {
   return path;
 }
 
-/** An INSERT by a program that does not know the format. */
+/** Returns an INSERT by a program that does not know the format. */
 function foreignRow(line: string, eventId = 1): string {
   return `INSERT INTO events (position, chamber_id, event_id, line) VALUES (1, 1, ${eventId}, '${line}')`;
 }
@@ -84,14 +84,14 @@ function linkTo(path: string): string {
 }
 
 describe('a failing start', () => {
-  it('is rejected while another process serves the file, which continues', async () => {
+  it('a start is rejected while another process serves the file, and that process continues', async () => {
     const path = temporaryDatabase();
     const first = await startProcess(path);
     expectOneLine(await rejectedStart(path), 'another process is using it');
     expect((await fetch(`${first.url}/health`)).status).toBe(200);
   });
 
-  it('waits for a process that is about to release the file', async () => {
+  it('a start waits for a process that is about to release the file', async () => {
     const path = temporaryDatabase();
     const first = await startProcess(path);
     const next = startProcess(path);
@@ -100,16 +100,16 @@ describe('a failing start', () => {
     expect((await fetch(`${(await next).url}/health`)).status).toBe(200);
   });
 
-  it.each(['there before it', 'made by it'])('is rejected by a symbolic link to a file that was %s', async (which) => {
+  it.each(['before the link', 'through the link'])('a start through a symbolic link is rejected if the file was created %s', async (which) => {
     const path = temporaryDatabase();
-    if (which === 'there before it') await openOnce(path);
+    if (which === 'before the link') await openOnce(path);
     const [first, second] = [linkTo(path), linkTo(linkTo(path))];
     hold(first);
     expectRejected(path, 'another process is using it');
     expectRejected(second, 'another process is using it');
   });
 
-  it('is rejected by a hard link, in either order', async () => {
+  it('a start is rejected if the file has a hard link, in either order', async () => {
     const path = temporaryDatabase();
     const link = join(temporaryFolder(), 'linked.db');
     const first = openSqliteStore(path);
@@ -119,7 +119,7 @@ describe('a failing start', () => {
     expectRejected(path, 'the file has 2 names (hard links)');
   });
 
-  it('is rejected if the file is missing or empty but its write-ahead log is not, and keeps that', async () => {
+  it('a start with a write-ahead log but a missing or empty file is rejected, and keeps the write-ahead log', async () => {
     const path = temporaryDatabase();
     const running = temporaryDatabase();
     hold(running);
@@ -133,23 +133,23 @@ describe('a failing start', () => {
     expect(readFileSync(`${path}-wal`)).toEqual(wal);
   });
 
-  it('takes the file over from a process that was killed', async () => {
+  it('a start takes over the file of a killed process', async () => {
     const path = temporaryDatabase();
     await (await startProcess(path)).kill('SIGKILL');
     const { url } = await startProcess(path);
     expect((await fetch(`${url}/health`)).status).toBe(200);
   });
 
-  it('names a missing folder', () => {
+  it('the error names a missing folder', () => {
     expectRejected(join(temporaryFolder(), 'missing', 'chambers.db'), 'does not exist');
   });
 
-  it('names a database of a newer version', () => {
+  it('the error names a database of a newer version', () => {
     const path = databaseOf((db) => db.pragma('user_version = 99'));
     expectRejected(path, 'the file has schema 99, newer than');
   });
 
-  it('names a database of another program, and does not change it', () => {
+  it('the error names a database of another program, which is not changed', () => {
     const path = databaseOf((db) => db.exec('CREATE TABLE other (x)'));
     expectRejected(path, 'the file is a database of another program');
     const db = new Database(path, { readonly: true });
@@ -157,31 +157,31 @@ describe('a failing start', () => {
     db.close();
   });
 
-  it('names a file that is not a database', () => {
+  it('the error names a file that is not a database', () => {
     const path = temporaryDatabase();
     writeFileSync(path, 'Dear diary, today I was opened as a database. '.repeat(100));
     expectRejected(path, 'file is not a database');
   });
 
-  it('names a path that is a folder', () => {
+  it('the error names a path that is a folder', () => {
     const path = temporaryDatabase();
     mkdirSync(path);
     expectRejected(path, `cannot open the database ${path}: not a regular file`);
   });
 
-  it('names a circular link', () => {
+  it('the error names a circular link', () => {
     const path = temporaryDatabase();
     symlinkSync(path, path);
     expectRejected(path, `cannot open the database ${path}: ELOOP`);
   });
 
-  it('names a folder that cannot be written', async () => {
+  it('the error names a folder that cannot be written', async () => {
     const folder = temporaryFolder();
     chmodSync(folder, 0o555);
     expectOneLine(await rejectedStart(join(folder, 'chambers.db'), asOtherUser()), 'cannot open');
   });
 
-  it('names a file that cannot be written', async () => {
+  it('the error names a file that cannot be written', async () => {
     const folder = temporaryFolder();
     chmodSync(folder, 0o777);
     const path = join(folder, 'chambers.db');
@@ -192,14 +192,14 @@ describe('a failing start', () => {
   });
 
   it.each([
-    ['a clock beyond all times', "INSERT INTO meta VALUES ('clock_high_water_mark', '9000000000000000')", 'not a time'],
-    ['a log id of another form', "UPDATE meta SET value = 'a\nb' WHERE name = 'log_id'", 'the log has no id of 32 hex'],
+    ['a clock beyond the range of times', "INSERT INTO meta VALUES ('clock_high_water_mark', '9000000000000000')", 'not a time'],
+    ['an invalid log id', "UPDATE meta SET value = 'a\nb' WHERE name = 'log_id'", 'the log has no id of 32 hex'],
     ['a line without a time', foreignRow('{"ts":"yesterday"}'), 'the newest event has no timestamp'],
     ['a line from the far future', foreignRow('{"ts":"+100000-01-01T00:00:00.000Z"}'), 'has no timestamp'],
     ['a line that is not JSON', foreignRow('hello'), 'the newest event has no timestamp'],
-    ['a schema below all others', 'PRAGMA user_version = -3', 'a database of another program'],
+    ['a negative schema', 'PRAGMA user_version = -3', 'a database of another program'],
     ['a missing table', 'DROP TABLE ideas', 'no such table: ideas'],
-  ])('names %s that another program left', async (_title, sql, text) => {
+  ])('the error names %s that another program wrote', async (_title, sql, text) => {
     const path = temporaryDatabase();
     await openOnce(path);
     const db = new Database(path);
@@ -210,26 +210,26 @@ describe('a failing start', () => {
 
   it.each([
     ['a variable', { PORT: 'x' }, 'PORT: must be an integer'],
-    ['a ban list that is missing', { BAN_LIST_FILE: '/nowhere/banned' }, 'cannot read the access list /nowhere/banned'],
-  ])('names %s, with exit code 78', async (_title, settings, text) => {
+    ['a missing ban list', { BAN_LIST_FILE: '/nowhere/banned' }, 'cannot read the access list /nowhere/banned'],
+  ])('the error of a start with exit code 78 names %s', async (_title, settings, text) => {
     const { exited } = await runService({ DATABASE_PATH: ':memory:', ...settings });
     expectOneLine(await exited, text, EXIT_CONFIG);
   });
 
-  it('names missing settings of contracts, as part of the configuration', async () => {
+  it('the error names missing contract settings as part of the configuration', async () => {
     await expect(openService(QUORUM, { clock: passing(Date.now) })).rejects.toMatchObject({
       name: 'ConfigError',
       message: expect.stringContaining('CONTRACTS_FILE'),
     });
   });
 
-  it.each([24, 100])('names a limit of %i open files', async (limit) => {
+  it.each([24, 100])('the error names a limit of %i open files', async (limit) => {
     const wrapper = ['/bin/sh', '-c', `ulimit -n ${limit}; exec "$0" "$@"`];
     const { exited } = await runService({ DATABASE_PATH: temporaryDatabase() }, wrapper);
     expectOneLine(await exited, `the limit of open files is ${limit}`, EXIT_CONFIG);
   });
 
-  it('names the address of a port in use', async () => {
+  it('the error names the address of a port in use', async () => {
     const url = await serve(() => {});
     const { exited } = await runService({ DATABASE_PATH: ':memory:', PORT: new URL(url).port });
     expectOneLine(await exited, 'cannot listen on 127.0.0.1');

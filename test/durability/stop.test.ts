@@ -43,7 +43,7 @@ async function inTime(stopped: Promise<Exit>): Promise<Exit> {
   return Promise.race([stopped, late]);
 }
 
-/** A port 53 that never responds, and the words that run a program with it as name server; undefined if that is not allowed. */
+/** A silent name server on port 53, and the command that runs a program with it; undefined if that is not permitted. */
 async function silentNameServer(): Promise<readonly string[] | undefined> {
   const address = '127.0.5.3';
   const socket = createSocket('udp4');
@@ -68,7 +68,7 @@ async function withChamber() {
 }
 
 describe('SIGTERM', { timeout: 180_000 }, () => {
-  it('loses no accepted move under load, and every other move gets a response', async () => {
+  it('SIGTERM under load loses no accepted move, and every other move gets a response', async () => {
     const random = seededBy('STOP_SEED');
     const path = temporaryDatabase();
     const players = await seatPlayers(path, 8);
@@ -77,14 +77,14 @@ describe('SIGTERM', { timeout: 180_000 }, () => {
     await load.answered(ANSWERS);
     await expectGoodEnd(service);
     for (const played of await Promise.allSettled(load.playing)) {
-      // A move after the signal is rejected with 503, or its connection is refused.
+      // A move after the signal gets 503, or its connection is refused.
       if (played.status === 'rejected') expect(String(played.reason)).toContain('503');
     }
     const history = { requests: historyOf(load.attempts), lines: readLines(path), limits: NO_LIMITS };
     expect(new Checker().check({ ...history, isComplete: false })).toEqual([]);
   });
 
-  it('completes an open request', async () => {
+  it('SIGTERM completes an open request', async () => {
     const service = await startProcess(':memory:');
     const body = JSON.stringify(registrationOf(new Signer()));
     const head = `POST /register HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
@@ -98,7 +98,7 @@ describe('SIGTERM', { timeout: 180_000 }, () => {
     await ended;
   });
 
-  it('ends WebSocket streams with 1012', async () => {
+  it('SIGTERM ends WebSocket streams with 1012', async () => {
     const { service, chamberId } = await withChamber();
     const socket = new WebSocket(`${service.url.replace('http', 'ws')}/chambers/${chamberId}/stream?after=0`);
     await once(socket, 'open');
@@ -107,7 +107,7 @@ describe('SIGTERM', { timeout: 180_000 }, () => {
     expect((await closed)[0]).toBe(1012);
   });
 
-  it('ends server-sent events at the end of a line', async () => {
+  it('SIGTERM ends server-sent events at the end of a line', async () => {
     const { service, chamberId } = await withChamber();
     const headers = { accept: 'text/event-stream' };
     const response = await fetch(`${service.url}/chambers/${chamberId}/stream?after=0`, { headers });
@@ -116,16 +116,16 @@ describe('SIGTERM', { timeout: 180_000 }, () => {
     expect(await text).toMatch(/\n\n$/);
   });
 
-  it('is not delayed by open connections', async () => {
+  it('open connections do not delay a stop', async () => {
     const { service, chamberId, player } = await withChamber();
     const refinement = { bulk: 'x'.repeat(60_000) };
     for (let move = 0; move < 60; move++) await must(service.url, debateOf(player, { comment: 'hm', refinement }));
     const stream = `GET /chambers/${chamberId}/stream?after=0 HTTP/1.1\r\nHost: x\r\n`;
     const hangers = {
-      'an idle connection that was kept': HEALTH,
-      'a connection that never spoke': '',
+      'an idle keep-alive connection': HEALTH,
+      'a connection without a request': '',
       'half a request head': 'GET /health HTTP/1.1\r\nHost:',
-      'a body that does not come': 'POST /register HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{',
+      'a body that does not arrive': 'POST /register HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{',
       'a reader of events that reads nothing': `${stream}Accept: text/event-stream\r\n\r\n`,
       'a WebSocket that reads nothing': `${stream}${HANDSHAKE}\r\n\r\n`,
     };
@@ -138,7 +138,7 @@ describe('SIGTERM', { timeout: 180_000 }, () => {
     await expectGoodEnd(service);
   });
 
-  it('is not delayed by a frozen development chain, and leaves no process behind', async () => {
+  it('a frozen development chain does not delay a stop, and no process is left', async () => {
     const service = await startProcess(temporaryDatabase(), { CHAIN: '' });
     const anvil = processTree(service.pid).find((pid) => readFileSync(`/proc/${pid}/comm`, 'utf8') === 'anvil\n') ?? 0;
     process.kill(anvil, 'SIGSTOP');
@@ -146,9 +146,9 @@ describe('SIGTERM', { timeout: 180_000 }, () => {
     await expect.poll(() => isAlive(anvil)).toBe(false);
   });
 
-  it('is not delayed by a name server that does not respond', async ({ skip }) => {
+  it('a silent name server does not delay a stop', async ({ skip }) => {
     const resolver = await silentNameServer();
-    if (resolver === undefined) console.log('skipped: no right to set a name server, which only root has');
+    if (resolver === undefined) console.log('skipped: only root may set a name server');
     if (resolver === undefined) return skip();
     const chain = { CHAIN: '', RPC_URL: 'http://rpc.example.org', ...CONTRACTS };
     const service = await startProcess(temporaryDatabase(), chain, resolver);
@@ -156,7 +156,7 @@ describe('SIGTERM', { timeout: 180_000 }, () => {
     expect(code ?? signal).toBe('SIGTERM');
   });
 
-  it('to npm start ends the whole process tree', async () => {
+  it('SIGTERM to npm start ends the whole process tree', async () => {
     const env = { ...process.env, PORT: '0', CHAIN: 'none', DATABASE_PATH: ':memory:' };
     const npm = spawn('npm', ['start'], { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'ignore'], detached: true });
     try {
@@ -177,7 +177,7 @@ async function settled(url: string): Promise<void> {
   await (await fetch(`${url}/health`)).text();
 }
 
-/** Waits until the service accepts no connection. */
+/** Waits until the service accepts no connections. */
 async function refused(url: string): Promise<void> {
   const isOpen = () =>
     settled(url)

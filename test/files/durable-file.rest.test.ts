@@ -1,4 +1,4 @@
-// Checks in the system calls that files are durable when a function returns.
+// Checks system calls: files are durable when a function returns.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { temporaryFolder } from '../kit/temporary.ts';
 const SOURCE = fileURLToPath(new URL('../../src/files/durable-file.ts', import.meta.url));
 const CALLS = 'trace=fsync,rename,renameat,renameat2,link,linkat,mkdir,mkdirat';
 
-/** The script's system calls on files below the folder, in order, each with its file names. */
+/** Returns the script's system calls on files below the folder, in order, each with its file names. */
 function callsOf(folder: string, script: string): readonly string[] {
   const trace = join(folder, 'trace');
   const program = `import * as files from ${JSON.stringify(SOURCE)};\n${script}`;
@@ -58,7 +58,7 @@ it.runIf(hasStrace)('makeFolder flushes the parent of each new folder', () => {
 /** The errors of exFAT and SMB, and of Windows and old network file systems. */
 const NO_LINKS = ['EPERM', 'EOPNOTSUPP', 'ENOSYS', 'EINVAL'];
 
-it.runIf(hasStrace).each(NO_LINKS)('creates a file only once if links fail with %s', (error) => {
+it.runIf(hasStrace).each(NO_LINKS)('createFile creates a file only once even if links fail with %s', (error) => {
   const folder = temporaryFolder();
   const path = JSON.stringify(join(folder, 'file'));
   const program = `import * as files from ${JSON.stringify(SOURCE)};

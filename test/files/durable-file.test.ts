@@ -25,15 +25,15 @@ const content = () => readFileSync(path, 'utf8');
 describe.each([
   ['replaceFile', replaceFile],
   ['replaceFileSync', async (...given: Parameters<typeof replaceFileSync>) => replaceFileSync(...given)],
-])('%s', (_, replace) => {
-  it('creates and replaces a file, and leaves no draft', async () => {
+])('%s', (name, replace) => {
+  it(`${name} creates and replaces a file, and leaves no draft`, async () => {
     await replace(path, 'old', { mode: 0o600 });
     await replace(path, Buffer.from('new'));
     expect(content()).toBe('new');
     expect(readdirSync(folder)).toEqual(['file']);
   });
 
-  it('sets the given mode, or keeps that of the replaced file', async () => {
+  it(`${name} sets the given mode, or keeps that of the replaced file`, async () => {
     await replace(path, 'text', { mode: 0o600, keepsOwner: true });
     expect(statSync(path).mode & 0o777).toBe(0o600);
     chmodSync(path, 0o444);
@@ -41,7 +41,7 @@ describe.each([
     expect(statSync(path).mode & 0o777).toBe(0o444);
   });
 
-  it.runIf(process.getuid?.() === 0)('keeps the owner of a file that root replaces', async () => {
+  it.runIf(process.getuid?.() === 0)(`${name} keeps the owner of a file that root replaces`, async () => {
     const { chownSync } = await import('node:fs');
     writeFileSync(path, 'text');
     chownSync(path, 1234, 1235);
@@ -49,13 +49,13 @@ describe.each([
     expect(statSync(path)).toMatchObject({ uid: 1234, gid: 1235 });
   });
 
-  it('leaves the old file and no draft if it fails', async () => {
+  it(`${name} leaves the old file and no draft if it fails`, async () => {
     mkdirSync(path);
     await expect(replace(path, 'text')).rejects.toMatchObject({ code: 'EISDIR' });
     expect(readdirSync(folder)).toEqual(['file']);
   });
 
-  it('leaves the content of one of several concurrent writers', async () => {
+  it(`${name} leaves the content of one of several concurrent writers`, async () => {
     const texts = Array.from({ length: 20 }, (_, writer) => `${writer}`.repeat(10_000));
     await Promise.all(texts.map((text) => replace(path, text)));
     expect(texts).toContain(content());
@@ -66,8 +66,8 @@ describe.each([
 describe.each([
   ['createFile', createFile],
   ['createFileSync', async (...given: Parameters<typeof createFileSync>) => createFileSync(...given)],
-])('%s', (_, create) => {
-  it('creates a file, but replaces none', async () => {
+])('%s', (name, create) => {
+  it(`${name} creates a file but replaces none`, async () => {
     await create(path, 'first', { mode: 0o600 });
     expect(statSync(path).mode & 0o777).toBe(0o600);
     await expect(create(path, 'second')).rejects.toMatchObject({ code: 'EEXIST' });
@@ -76,11 +76,11 @@ describe.each([
   });
 });
 
-it('each draft has another name', () => {
+it('each draft has a different name', () => {
   expect(new Set(Array.from({ length: 100 }, () => draftOf(path))).size).toBe(100);
 });
 
-it('moveFile renames a draft that another program has written', async () => {
+it('moveFile renames a draft that another program wrote', async () => {
   const draft = draftOf(path);
   writeFileSync(draft, 'text');
   await moveFile(draft, path, { isNew: true });
@@ -90,7 +90,7 @@ it('moveFile renames a draft that another program has written', async () => {
 describe('appendLine', () => {
   const LONG = 'x'.repeat(200_000);
 
-  it('creates the file, or appends to it', async () => {
+  it('appendLine creates the file or appends to it', async () => {
     await appendLine(path, '1', { mode: 0o600 });
     await appendLine(path, '2');
     expect(content()).toBe('1\n2\n');
@@ -101,14 +101,14 @@ describe('appendLine', () => {
     ['removes a line that was cut off', `{"a":1}\n{"b":"${LONG}`, '{"a":1}\n2\n'],
     ['removes a first line that was cut off', '{"b', '2\n'],
     ['removes the zeros that a power cut may leave', '{"a":1}\n\0\0\0', '{"a":1}\n2\n'],
-    ['completes a line that lacks its end alone', `{"a":1}\n{"b":"${LONG}"}`, `{"a":1}\n{"b":"${LONG}"}\n2\n`],
+    ['completes a line that lacks only its line break', `{"a":1}\n{"b":"${LONG}"}`, `{"a":1}\n{"b":"${LONG}"}\n2\n`],
   ])('%s', async (_, torn, repaired) => {
     writeFileSync(path, torn);
     await appendLine(path, '2');
     expect(content()).toBe(repaired);
   });
 
-  it('does not touch a line that another process is still writing', async () => {
+  it('appendLine does not touch a line that another process is still writing', async () => {
     writeFileSync(path, '{"a":');
     const appended = appendLine(path, '2');
     setTimeout(() => appendFileSync(path, '1}\n'), 50);
@@ -118,8 +118,8 @@ describe('appendLine', () => {
 
   it.each([
     ['cut off', '{"torn', []],
-    ['whole but for its end', '"whole"', ['"whole"']],
-  ])('keeps the lines of concurrent writers after a line that is %s', async (_, tail, kept) => {
+    ['complete except for its line break', '"whole"', ['"whole"']],
+  ])('appendLine keeps the lines of concurrent writers after a line that is %s', async (_, tail, kept) => {
     const lines = Array.from({ length: 20 }, (_line, index) => `${index}`);
     for (const file of Array.from({ length: 40 }, (_file, index) => `${path}-${index}`)) writeFileSync(file, tail);
     const append = async (file: string) => {

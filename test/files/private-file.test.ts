@@ -5,10 +5,10 @@ import { isOpenToOthers } from '../../src/files/private-file.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 
 it.each([
-  ['a file of its owner alone', 0o600, 'linux', false],
+  ['a file that only its owner may read', 0o600, 'linux', false],
   ['a file that its group may read', 0o640, 'linux', true],
   ['a file that others may read', 0o604, 'darwin', true],
-  ['a file on Windows, which reports this mode of every file', 0o666, 'win32', false],
+  ['a file on Windows, which reports this mode for every file', 0o666, 'win32', false],
 ])('%s: mode %o on %s', (_, mode, platform, isOpen) => {
   const folder = temporaryFolder();
   const path = join(folder, 'key');

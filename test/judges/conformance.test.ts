@@ -1,5 +1,5 @@
 // The conformance suite of the Model Context Protocol against /mcp and `chambers mcp`, with both protocol versions. The suite expects
-// certain tools, prompts and resources (test_…) of its own server; scenarios that need them are listed with a reason.
+// certain tools, prompts and resources (test_…) of its own example server; scenarios that need them are listed with a reason.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ const REVISIONS = ['2025-11-25', '2026-07-28'] as const;
 type Revision = (typeof REVISIONS)[number];
 
 interface Check {
-  /** `scenario/check`. */
+  /** In the form `scenario/check`. */
   readonly name: string;
   readonly status: 'SUCCESS' | 'FAILURE' | 'WARNING' | 'INFO' | 'SKIPPED';
   readonly errorMessage?: string;
@@ -24,7 +24,7 @@ interface Check {
 
 type Exception = readonly [pattern: RegExp, reason: string, revision?: Revision];
 
-/** Features that only the suite's own example server has. */
+/** Features that only the suite's example server has. */
 const EXCEPTIONS: readonly Exception[] = [
   [
     /^(tools-call-|prompts-get-|resources-read-|resources-templates-read\/)/,
@@ -65,7 +65,7 @@ const ON_STANDARD_INPUT: readonly Exception[] = [
   ],
 ];
 
-/** Scenarios without exceptions in either revision, so that this test fails if nothing is tested. */
+/** Scenarios that must be tested in either revision, so that this test fails if nothing is tested. */
 const KEPT = ['tools-list', 'prompts-list', 'resources-list'];
 
 describe.each(REVISIONS)('conformance with revision %s of the protocol', { timeout: 300_000 }, (revision) => {

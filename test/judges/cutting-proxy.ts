@@ -1,15 +1,15 @@
-// A connection that is cut repeatedly, so that readers have to resume.
+// A proxy that cuts connections repeatedly, so that readers have to resume.
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 export interface CuttingProxy {
   readonly url: string;
-  /** The number of connections that were cut. */
+  /** Returns the number of connections that were cut. */
   readonly cuts: () => number;
   readonly close: () => void;
 }
 
-/** Passes this many bytes of a response, then cuts the connection. */
+/** Passes that many bytes of a response, then cuts the connection. */
 export async function openCuttingProxy(target: string, bytes: number): Promise<CuttingProxy> {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();

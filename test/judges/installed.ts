@@ -1,7 +1,7 @@
 // The third-party programs that `npm run judges` installs: names, versions and locations.
 import { join } from 'node:path';
 
-/** The npm packages that each judge needs. They are many, so `npm ci` does not install them. */
+/** The npm packages of each judge; `npm ci` does not install them, because they are many. */
 export const PACKAGES = {
   prism: { '@stoplight/prism-cli': '5.14.2' },
   spectral: { '@stoplight/spectral-cli': '6.16.3', '@stoplight/spectral-owasp-ruleset': '2.0.1' },
@@ -39,10 +39,10 @@ export const PACKAGES = {
 
 export type Judge = keyof typeof PACKAGES;
 
-/** The parent folder of the judges' folders; undefined in all other test runs. */
+/** The parent of the judges' folders; undefined in all other test runs. */
 export const { JUDGES } = process.env;
 
-/** The command that starts a program of this name with the Node of the tests, not with the Node that its first line would find. */
+/** Returns the command that starts a program of this name with the tests' Node, not the Node that its first line would find. */
 export function judge(program: 'conformance' | 'prism' | 'spectral'): readonly [string, string] {
   return [process.execPath, join(judgeFolder(program), 'node_modules/.bin', program)];
 }

@@ -1,6 +1,5 @@
-// `npm run judges`: runs third-party programs against the service, in the tests of the project `judges`, or only the named tests.
-// Installs the required packages into a temporary folder, because `npm ci` does not. `-- --folder FOLDER` keeps them there for the next
-// run.
+// `npm run judges`: runs third-party programs against the service, in the tests of the project `judges`, or only the named tests. It installs
+// the required packages into a temporary folder, because `npm ci` does not. `-- --folder FOLDER` keeps them for the next run.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -25,7 +24,7 @@ function requireJudge(name: string): Judge {
   return known;
 }
 
-/** Each judge has its own folder, so that it can be installed without the others. */
+/** Each judge has its own folder, so that it can be installed alone. */
 function install(name: Judge): void {
   const own = join(folder, name);
   if (existsSync(join(own, 'node_modules')) || Object.keys(PACKAGES[name]).length === 0) return;

@@ -1,5 +1,5 @@
-// The most popular third-party clients, each with a pinned version, used as its README or ours describes, against the built service. At
-// the end a table of the clients is printed.
+// The most popular third-party clients, each with a pinned version, run against the built service as its README or ours describes. In the end a
+// table of the clients is printed.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ type Client = keyof typeof PACKAGES.neighbours;
 
 interface Neighbour {
   readonly kind: 'signer' | 'MCP host' | 'generator' | 'stream reader' | 'schemas' | 'wallet' | 'chain' | 'log';
-  /** The package, or a program that does not come from npm. */
+  /** The npm package, or a program from elsewhere. */
   readonly client: Client | 'jq';
   /** A page whose code block is run, or a program in neighbours/. */
   readonly from: `${string}.md` | `${string}.mjs`;
@@ -57,7 +57,7 @@ const NEIGHBOURS: readonly Neighbour[] = [
 ];
 
 const URL_SHOWN = '127.0.0.1:8787';
-/** The browser features that fetch-event-source needs. */
+/** The browser APIs that fetch-event-source needs. */
 const BROWSER =
   'globalThis.window = globalThis; globalThis.document = { addEventListener() {}, removeEventListener() {} };';
 const CUT_AFTER_BYTES = 16_000;
@@ -109,7 +109,7 @@ afterAll(async () => {
 
 describe.concurrent('third-party clients', () => {
   test.each(NEIGHBOURS.map((each) => [each.kind, each.client, each] as const))(
-    'the %s %s works as its README or ours says',
+    'the %s %s works as its README or ours describes',
     { timeout: PROGRAM_MILLIS_MAX * 2 },
     async (_kind, _client, neighbour) => {
       const missing = (neighbour.needs ?? []).filter((program) => !isInstalled(program));
@@ -144,7 +144,7 @@ async function run({ kind, client, from }: Neighbour): Promise<string> {
   return stdout;
 }
 
-/** A sentence about the client's actions; throws if its output is not the expected one. */
+/** Returns a sentence about the client's actions; throws if its output is not the expected one. */
 function judgeOutput({ kind }: Neighbour, output: string): string {
   if (kind === 'signer') {
     expect(output).toBe("{ personality: { style: 'dry' } }\n");
@@ -156,13 +156,13 @@ function judgeOutput({ kind }: Neighbour, output: string): string {
   return `${events.length} events, each once, over connections that are cut; ends with the chamber`;
 }
 
-/** The block of JavaScript on the page that imports the package. */
+/** Returns the page's JavaScript block that imports the package. */
 function blockOf(page: string, client: string): string {
   const blocks = [...readFileSync(join(ROOT, page), 'utf8').matchAll(/```js\n([\s\S]*?)```/g)].map(
     ([, text = '']) => text,
   );
   const [block, ...others] = blocks.filter((text) => text.includes(`from '${client}'`));
-  if (block === undefined || others.length > 0) throw new Error(`${page} has not one block with ${client}`);
+  if (block === undefined || others.length > 0) throw new Error(`${page} must have exactly one block with ${client}`);
   return block;
 }
 
@@ -187,7 +187,7 @@ function printTable(): void {
   console.log(lines.join('\n'));
 }
 
-/** The service as built by `npm run build`, with its own chain. */
+/** Starts the service built by `npm run build`, with its own chain. */
 async function startBuilt() {
   const { PATH } = process.env;
   const settings = { PORT: String(await freePort()), DATABASE_PATH: join(data, 'chambers.db'), LOG_LEVEL: 'warn' };
@@ -205,7 +205,7 @@ async function startBuilt() {
   return { url, stop };
 }
 
-/** Runs chamber 1 to its end; returns the agent that opened it. */
+/** Plays chamber 1 to its end, and returns the agent that opened it. */
 async function playChamber(url: string, keyFile: string): Promise<Agent> {
   const [ann, bob] = [await Agent.fromKeyFile(url, keyFile), Agent.generate(url)];
   for (const agent of [ann, bob]) await agent.register(REGISTRATION);
@@ -228,7 +228,7 @@ async function playChamber(url: string, keyFile: string): Promise<Agent> {
   return ann;
 }
 
-/** The key of a key file in the form that openssl writes. */
+/** Returns the key of a key file in the form that openssl writes. */
 function pemOf(keyFile: string): string | Buffer {
   const { seed } = JSON.parse(readFileSync(keyFile, 'utf8')) as { readonly seed: Hex };
   return privateKeyOf(fromHex(seed)).export({ format: 'pem', type: 'pkcs8' });

@@ -1,4 +1,4 @@
-// Spectral with its rules for OpenAPI and OWASP's rules for APIs, on /openapi.json of a service. Accepted findings are listed with a
+// Lints a service's /openapi.json with Spectral, its rules for OpenAPI and OWASP's rules for APIs. Accepted findings are listed with a
 // reason.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -16,12 +16,12 @@ interface Finding {
 interface Exception {
   readonly rule: string;
   readonly reason: string;
-  /** Findings of the rule that are accepted; by default none. */
+  /** The findings of the rule that are accepted; all by default. */
   readonly when?: (finding: Finding, document: unknown) => boolean;
 }
 
 const EXCEPTIONS: readonly Exception[] = [
-  { rule: 'owasp:api9:2023-inventory-access', reason: 'Every address of the service is for everybody.' },
+  { rule: 'owasp:api9:2023-inventory-access', reason: 'Every server of the service is public.' },
   { rule: 'owasp:api1:2023-no-numeric-ids', reason: 'Chambers are public, listed, and numbered on the chain.' },
   {
     rule: 'owasp:api4:2023-rate-limit',
@@ -30,7 +30,7 @@ const EXCEPTIONS: readonly Exception[] = [
   { rule: 'owasp:api2:2023-read-restricted', reason: 'What happens in chambers is public.', when: isUnsigned },
   {
     rule: 'owasp:api8:2023-define-error-responses-401',
-    reason: 'A request without a signature is rejected for no wrong one.',
+    reason: 'An unsigned request cannot be rejected because of its signature.',
     when: isUnsigned,
   },
   {
@@ -42,7 +42,7 @@ const EXCEPTIONS: readonly Exception[] = [
   { rule: 'owasp:api8:2023-define-error-validation', reason: 'A preflight takes no input.', when: isPreflight },
   ...['string-limit', 'string-restricted', 'integer-limit', 'array-limit'].map((rule) => ({
     rule: `owasp:api4:2023-${rule}`,
-    reason: 'Limits protect the service from what it is sent; these are its own responses.',
+    reason: 'Limits protect the service from requests; these are its own responses.',
     when: (finding: Finding) => !isOfRequests(finding),
   })),
   {
@@ -64,7 +64,7 @@ const EXCEPTIONS: readonly Exception[] = [
   },
   {
     rule: 'owasp:api4:2023-array-limit',
-    reason: 'Every allocation names another idea of the chamber, so their number is its limit.',
+    reason: 'Every allocation names a different idea of the chamber, so the number of ideas is the limit.',
     when: ({ path }) => path.includes('RevealBody') && path.at(-1) === 'allocations',
   },
 ];
@@ -110,9 +110,9 @@ function isOfRequests({ path }: Finding): boolean {
   return path.includes('parameters') || path.includes('requestBody') || /Body$/.test(String(path[2]));
 }
 
-/** The value at a path of the document. */
+/** Returns the value at a path of the document. */
 function at(document: unknown, path: Finding['path']): Readonly<Record<string, unknown>> | undefined {
-  // Paths of the linter lead through both objects and arrays.
+  // The linter's paths lead through both objects and arrays.
   const step = (node: unknown, name: string | number) => (node as Record<string, unknown> | undefined)?.[name];
   return path.reduce<unknown>(step, document) as Readonly<Record<string, unknown>> | undefined;
 }

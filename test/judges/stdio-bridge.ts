@@ -1,4 +1,4 @@
-// Serves a program that speaks MCP over standard input and output as an HTTP server, because the conformance suite supports only HTTP.
+// Serves a program that speaks MCP over standard input and output over HTTP, because the conformance suite supports only HTTP.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -14,7 +14,7 @@ interface Message {
 }
 
 interface Program {
-  /** Sends a message; resolves with the response, or at once if the message has no id. */
+  /** Sends a message; resolves to the response, or at once if the message has no id. */
   send(message: Message): Promise<Message | undefined>;
   /** Calls the listener for every message of the program, until the returned function is called. */
   listen(receive: (message: Message) => void): () => void;
@@ -22,8 +22,8 @@ interface Program {
 }
 
 /**
- * Each `initialize` starts the program again, as each stdio client does. `first` is the first message to each program and determines its
- * protocol version. Returns the URL.
+ * Restarts the program for each `initialize`, like stdio clients. `first` is the first message to each program and determines its protocol
+  * version. Returns the URL.
  */
 export async function bridge(start: () => Program, first?: Message): Promise<string> {
   let program = await begin();
@@ -45,7 +45,7 @@ export async function bridge(start: () => Program, first?: Message): Promise<str
   }
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    // The bridge has no stream of its own, and no sessions.
+    // The bridge has no stream of its own and no sessions.
     if (request.method !== 'POST') return void response.writeHead(405).end();
     const message = (await json(request)) as Message;
     if (message.method === 'initialize') {
@@ -58,7 +58,7 @@ export async function bridge(start: () => Program, first?: Message): Promise<str
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(result));
   }
 
-  /** Every message of the program until the client disconnects. */
+  /** Yields every message of the program until the client disconnects. */
   function stream(message: Message, response: ServerResponse): void {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     const end = program.listen((received) => response.write(`data: ${JSON.stringify(received)}\n\n`));

@@ -1,5 +1,5 @@
-// Tests the transparency log with the client of Go's checksum database (golang.org/x/mod/sumdb, from Debian's golang-go and golang-
-// golang-x-mod-dev) while the log grows and its service is killed. The client shares no code with the service.
+// Tests the transparency log with the client of Go's checksum database (golang.org/x/mod/sumdb, from Debian's golang-go and
+// golang-golang-x-mod-dev) while the log grows and its service is killed. The client shares no code with the service.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

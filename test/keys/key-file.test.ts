@@ -14,7 +14,7 @@ function newFile(): string {
 }
 
 describe('a key file', () => {
-  it('is created with mode 0600 and one key for each use', () => {
+  it('a key file is created with mode 0600 and one key for each use', () => {
     const path = newFile();
     expect(statSync(path).mode & 0o777).toBe(0o600);
     const { keys } = readKeyFile(path, LOG_ID)?.directory() ?? {};
@@ -25,7 +25,7 @@ describe('a key file', () => {
     expect(JSON.stringify(keys)).not.toContain('seed');
   });
 
-  it('that another process has just created is read, and no draft remains', () => {
+  it('a key file that another process has just created is read, and no draft remains', () => {
     const path = newFile();
     const text = readFileSync(path, 'utf8');
     expect(createKeyFile(path, LOG_ID, NOW + 1).pins(NOW)).toEqual(readKeyFile(path, LOG_ID)?.pins(NOW));
@@ -33,7 +33,7 @@ describe('a key file', () => {
     expect(readdirSync(join(path, '..'))).toHaveLength(1);
   });
 
-  it('is accepted on Windows, which reports the same mode for every file', () => {
+  it('a key file is accepted on Windows, which reports the same mode for every file', () => {
     const path = newFile();
     chmodSync(path, 0o666);
     const { platform } = process;
@@ -45,7 +45,7 @@ describe('a key file', () => {
     }
   });
 
-  it('that does not exist is undefined', () => {
+  it('a missing key file is read as undefined', () => {
     expect(readKeyFile(join(temporaryFolder(), 'none.json'), LOG_ID)).toBeUndefined();
   });
 
@@ -61,7 +61,7 @@ describe('a key file', () => {
       (path) => edit(path, 'null', '"2031-01-01T00:00:00.000Z"'),
       /must have "until": null/,
     ],
-  ])('that %s is rejected in one line, without a seed', (_what, change, expected) => {
+  ])('a key file that %s is rejected in one line, without a seed', (_what, change, expected) => {
     const path = newFile();
     const [, seed = ''] = /(0x[0-9a-f]{64})/.exec(readFileSync(path, 'utf8')) ?? [];
     change(path);
@@ -86,7 +86,7 @@ describe('new keys', () => {
   const later = NOW + 1_000;
   const until = NOW + 10_000;
 
-  it('sign from now on, and the directory keeps the former keys with their end', () => {
+  it('new keys sign from now on, and the directory keeps the former keys with their end', () => {
     const path = newFile();
     const before = readKeyFile(path, LOG_ID);
     const after = rotateKeyFile(path, { now: later, until });
@@ -96,7 +96,7 @@ describe('new keys', () => {
     expect(after.directory().keys.map(({ exp }) => exp)).toEqual([until / 1000, until / 1000, undefined, undefined]);
   });
 
-  it('do not replace the key that a chamber has pinned before its end', () => {
+  it('new keys do not replace a chamber’s pinned key before its end', () => {
     const path = newFile();
     const { receipts = '' } = readKeyFile(path, LOG_ID)?.pins(NOW) ?? {};
     const keys = rotateKeyFile(path, { now: later, until });
@@ -105,7 +105,7 @@ describe('new keys', () => {
     expect(keys.pinned('receipts', undefined, later).thumbprint).toBe(keys.pins(later).receipts);
   });
 
-  it('need an existing file', () => {
+  it('new keys need an existing file', () => {
     const path = join(temporaryFolder(), 'none.json');
     expect(() => rotateKeyFile(path, { now: NOW, until })).toThrow('not found');
     expect(existsSync(path)).toBe(false);

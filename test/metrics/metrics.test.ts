@@ -6,7 +6,7 @@ import { consume } from '../kit/consumers.ts';
 import { debating, newAgent, run } from '../kit/service.ts';
 import { get } from '../kit/wire.ts';
 
-/** The service's log after the line about its start; each line is JSON. */
+/** Returns the service's log after the line about its start; each line is JSON. */
 function logTo(lines: string[], level: string) {
   const write = (line: string) => {
     if (JSON.parse(line).msg !== 'started') lines.push(line);
@@ -20,7 +20,7 @@ async function scrape(lines: readonly string[]): Promise<string> {
 }
 
 describe('metrics', () => {
-  it('count requests by route and status, batches, events and streams', async () => {
+  it('the metrics count requests by route and status, batches, events and streams', async () => {
     const lines: string[] = [];
     const running = await run({ METRICS_PORT: '0' }, new TestClock(), logTo(lines, 'info'));
     const { id, debate } = await debating(running);
@@ -59,7 +59,7 @@ describe('metrics', () => {
     expect(text).not.toContain(`/chambers/${id}`);
   });
 
-  it('count the requests that are rejected before any route', async () => {
+  it('the metrics count requests rejected before any route', async () => {
     const lines: string[] = [];
     const limits = { RATE_PER_ADDRESS_PER_SECOND: '1', RATE_PER_ADDRESS_BURST: '1' };
     const { url } = await run({ METRICS_PORT: '0', ...limits }, new TestClock(), logTo(lines, 'info'));
@@ -67,7 +67,7 @@ describe('metrics', () => {
     expect(await scrape(lines)).toContain('chambers_requests_rejected_total{reason="address_rate"} 2');
   });
 
-  it('are not served without a port', async () => {
+  it('the metrics are not served without a port', async () => {
     const lines: string[] = [];
     const { url } = await run({}, new TestClock(), logTo(lines, 'info'));
     expect((await get(url, '/metrics')).status).toBe(404);
@@ -76,7 +76,7 @@ describe('metrics', () => {
 });
 
 describe('the log', () => {
-  it('at debug has a line for each request, without e-mail, signature or body', async () => {
+  it('the log at debug has a line for each request, without e-mail address, signature or body', async () => {
     const lines: string[] = [];
     const running = await run({}, new TestClock(), logTo(lines, 'debug'));
     const { debate } = await debating(running);
@@ -89,7 +89,7 @@ describe('the log', () => {
     expect(lines.join('')).not.toMatch(/example\.org|sig1|must not be logged|in-the-query/);
   });
 
-  it('at info has no line for rejected requests', async () => {
+  it('the log at info has no line for rejected requests', async () => {
     const lines: string[] = [];
     const { url } = await run({}, new TestClock(), logTo(lines, 'info'));
     await get(url, '/chambers/77');
@@ -98,7 +98,7 @@ describe('the log', () => {
   });
 
   it.each(['/ideas/ops@mail-secret.example.org', '/ideas/ops%40mail-secret.example.org', '/ideas/ops%2540mail-secret'])(
-    'hides a possible e-mail address in the path %s',
+    'the log hides a possible e-mail address in the path %s',
     async (path) => {
       const lines: string[] = [];
       const running = await run({}, new TestClock(), logTo(lines, 'debug'));
@@ -113,7 +113,7 @@ describe('the log', () => {
     },
   );
 
-  it('names a failed request by the id in its response', async () => {
+  it('the log names a failed request by the id in its response', async () => {
     const lines: string[] = [];
     const running = await run({}, new TestClock(), logTo(lines, 'info'));
     running.service.forum.chambers = () => Promise.reject(new Error('inner detail'));

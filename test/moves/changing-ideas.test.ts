@@ -229,13 +229,13 @@ describe('the straw poll', () => {
 describe.each([
   ['an amendment', amended(D, ANN, 'idea-1', 2)],
   ['a withdrawal', withdrawn(D, ANN, 'idea-1')],
-])('for %s', (_title, change) => {
+])('%s', (title, change) => {
   const turns = { turnSeconds: 60, rounds: { proposal: 1, debate: 9 }, movesPerTurn: 1 };
   const past = [created(turns), ...joined(ANN, BOB), proposed(ANN, 1, 'ONE')];
   const debateAt = fold(past).ends.proposalDeadline;
   const at = (event: BriefEvent): BriefEvent => [debateAt, event[1], event[2]];
 
-  it('the move does not end the turn and counts for movesPerTurn', () => {
+  it(`${title} does not end the turn and counts for movesPerTurn`, () => {
     given(...past, at(change))
       .when(debate({}), { at: debateAt, by: ANN })
       .rejects('FORUM_ERR_CONFLICT', 'pass');
@@ -250,7 +250,7 @@ describe.each([
       .rejects('FORUM_ERR_CONFLICT', 'pass');
   });
 
-  it('the move prevents the early end of the phase', () => {
+  it(`${title} prevents the early end of the phase`, () => {
     const passes = [passed(debateAt, ANN, BOB), passed(debateAt, BOB, ANN)];
     expect(fold([...past, ...passes]).ends.debateDeadline).toBe(debateAt);
     expect(fold([...past, at(change), ...passes]).ends.debateDeadline).toBeGreaterThan(debateAt);

@@ -31,7 +31,7 @@ const deployFailed = (ideaId: string): ServiceFact => ({
   payload: { ideaId, txHash: null, reason: 'the ticker is taken' },
 });
 
-/** Seven moves; idea-1 graduates with one backer, idea-2 has no backers. */
+/** Seven moves; idea-1 graduates with one backer, and idea-2 has no backers. */
 const CLOSED: readonly BriefEvent[] = [
   created(),
   ...joined(ANN, BOB),
@@ -55,7 +55,7 @@ describe('a service fact', () => {
     ['a commitment transaction with a raised fee', [commitSubmitted(5)], commitSubmitted(5)],
     ['a commitment transaction at the next nonce', [commitSubmitted(5)], commitSubmitted(6)],
     ['the commitment', [commitSubmitted(5)], chamberCommitted(MOVES)],
-    ['the commitment by a transaction of another account', [], chamberCommitted(MOVES)],
+    ['a commitment by a transaction of another account', [], chamberCommitted(MOVES)],
     ['a commitment transaction replaced after a reorganization', COMMITTED, commitSubmitted(5)],
     ['a commitment transaction signed into a nonce gap after a reorganization', COMMITTED, commitSubmitted(2)],
     ['a deployment transaction', COMMITTED, deploySubmitted('idea-1', 6)],
@@ -71,7 +71,7 @@ describe('a service fact', () => {
   it.each<readonly [string, readonly ServiceFact[], ServiceFact, string]>([
     ['a second commitment', COMMITTED, chamberCommitted(MOVES), 'chamber.committed comes after the commitment'],
     [
-      'a commitment over another number of moves',
+      'a commitment over a different number of moves',
       [],
       chamberCommitted(MOVES + 1),
       'chamber.committed has eventCount 8, the chamber has 7 moves',

@@ -1,5 +1,5 @@
-// The npm packages as users get them: packed and installed offline in an empty folder. Their README programs run unchanged, as ES modules and with
-// require(), on this Node and on Node 20 if one is installed.
+// The npm packages as users get them: packed and installed offline in an empty folder. The programs of their READMEs run unchanged, as ES
+// modules and with require(), on this Node and on Node 20 if one is installed.
 import { execFile, execFileSync } from 'node:child_process';
 import { globSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -36,14 +36,14 @@ beforeAll(async () => {
   await run('npm', ['install', '--offline', '--no-audit', '--no-fund', ...files], npm);
 });
 
-it('install nothing else, and compile nothing', () => {
+it('the packages install nothing else and compile nothing', () => {
   const installed = readdirSync(join(folder, 'node_modules')).filter((name) => !name.startsWith('.'));
   expect(installed).toEqual(['chambers-audit', 'chambers-client', 'ws']);
   const files = readdirSync(join(folder, 'node_modules'), { recursive: true, encoding: 'utf8' });
   expect(files.filter((file) => /binding\.gyp|\.node$/.test(file))).toEqual([]);
 });
 
-it.each(['chambers-client', 'chambers-audit'])('%s has a skill with its name and every move', (name) => {
+it.each(['chambers-client', 'chambers-audit'])('%s has a skill with the package’s name and every move', (name) => {
   const skill = readFileSync(join(folder, 'node_modules', name, 'SKILL.md'), 'utf8');
   expect(skill).toMatch(new RegExp(`^---\nname: ${name}\ndescription: [^\n]{1,1024}\n---\n`));
   expect(Buffer.byteLength(skill)).toBeLessThan(SKILL_BYTES_MAX);
@@ -67,12 +67,12 @@ describe.each(NODES.map((path) => [versionOf(path), path]))('on Node %s', (_, no
     return (await Promise.all(runs)).map(({ stdout }) => stdout);
   };
 
-  it('chambers-client makes a first move as its README shows, imported and required', SLOW, async () => {
+  it('chambers-client makes a first move as its README shows, with import and require', SLOW, async () => {
     const printed = '{ ok: true, turnOrder: 0 }\n1 chamber.created\n2 chamber.joined\n';
     expect(await runAs('chambers-client')).toEqual([printed, printed]);
   });
 
-  it('chambers-audit audits a service as its README shows, imported and required', SLOW, async () => {
+  it('chambers-audit audits a service as its README shows, with import and require', SLOW, async () => {
     await joinedChamber();
     const [imported = '', required] = await runAs('chambers-audit');
     expect(imported).toMatch(/^0 \[\n? *\{\s*chamberId: \d+,\s*verdict: 'verified',\s*root: '0x[0-9a-f]{64}'/);
@@ -80,7 +80,7 @@ describe.each(NODES.map((path) => [versionOf(path), path]))('on Node %s', (_, no
     expect(required).toBe(imported);
   });
 
-  it('chambers-audit has its command', SLOW, async () => {
+  it('chambers-audit has a working command', SLOW, async () => {
     const chamberId = await joinedChamber();
     const command = join(folder, 'node_modules/.bin/chambers-audit');
     const words = [live.baseUrl, `--chamber=${chamberId}`, '--json'];
@@ -94,7 +94,7 @@ describe.each(NODES.map((path) => [versionOf(path), path]))('on Node %s', (_, no
   });
 });
 
-it('chambers-client has the types of every event, imported and required', SLOW, async () => {
+it('chambers-client has the types of every event, with import and require', SLOW, async () => {
   const source = `
 import { Agent, type ChamberEvent } from 'chambers-client';
 export async function sum(agent: Agent): Promise<number> {
@@ -116,7 +116,7 @@ function orderOf(event: ChamberEvent): number {
   expect(await compiling.catch(({ stdout }) => stdout)).toMatchObject({ stdout: '' });
 });
 
-it('chambers-client is at most 48 KB for a browser, and imports nothing there', async () => {
+it('chambers-client is at most 48 KB for a browser, and imports nothing in it', async () => {
   const entry = join(folder, 'node_modules/chambers-client/esm/index.js');
   const bundle = await rolldown({ input: entry, platform: 'browser', external: ['ws'] });
   const { output } = await bundle.generate({ format: 'esm', minify: true });
@@ -127,7 +127,7 @@ it('chambers-client is at most 48 KB for a browser, and imports nothing there', 
 });
 
 it.each(['chambers-client', 'chambers-audit'])(
-  '%s leaves nothing in the bundle of a program that does not use it',
+  '%s adds nothing to the bundle of a program that does not use it',
   async (name) => {
     for (const format of ['esm', 'cjs']) {
       const entry = join(folder, `unused-${name}-${format}.js`);
@@ -139,7 +139,7 @@ it.each(['chambers-client', 'chambers-audit'])(
   },
 );
 
-it('only the manifest of the package itself has imports, because tools read no others', () => {
+it('only the package’s own manifest has imports, because tools read no others', () => {
   const manifests = globSync('node_modules/chambers-*/*/**/package.json', { cwd: folder });
   expect(manifests.map((path) => JSON.parse(readFileSync(join(folder, path), 'utf8')))).toEqual([
     { type: 'commonjs', sideEffects: false },

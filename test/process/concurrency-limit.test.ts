@@ -16,20 +16,20 @@ function limitOf(max: number, perKeyMax: number) {
   return { begun, begin, end };
 }
 
-it('runs a limited number at once, in total and for each key', async () => {
+it('a concurrency limit bounds the running tasks in total and per key', async () => {
   const { begun, begin } = limitOf(3, 2);
   await begin('a', 'a', 'a', 'b', 'b');
   expect(begun).toEqual(['a', 'a', 'b']);
 });
 
-it('serves keys in turn, however many wait for each', async () => {
+it('a concurrency limit serves keys in turn, however many tasks wait for each', async () => {
   const { begun, begin, end } = limitOf(1, 1);
   await begin('a', 'a', 'a', 'b', 'c');
   for (const key of ['a', 'a', 'b', 'c']) await end(key);
   expect(begun).toEqual(['a', 'a', 'b', 'c', 'a']);
 });
 
-it('leaves the queue once', async () => {
+it('a task leaves the queue of a concurrency limit once', async () => {
   const limit = new ConcurrencyLimit({ max: 1, perKeyMax: 1 });
   limit.acquire('a');
   const [first, second] = [limit.acquire('b'), limit.acquire('b')];
@@ -43,7 +43,7 @@ it('leaves the queue once', async () => {
   expect(limit.acquire('a')).toBeUndefined();
 });
 
-it('begins the next work when one has failed', async () => {
+it('a concurrency limit starts the next task after a failed one', async () => {
   const limit = new ConcurrencyLimit({ max: 1 });
   const failing = limit.run(() => Promise.reject(new Error('broken')));
   const next = limit.run(async () => 'done');

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { expect, it, vi } from 'vitest';
 import { detach } from '../../src/process/detach.ts';
 
-it('reports a failure as a warning of the process', async () => {
+it('detach reports a failure as a warning of the process', async () => {
   const warned = once(process, 'warning');
   const cause = new TypeError('the reason');
   detach(Promise.reject(cause));
@@ -10,7 +10,7 @@ it('reports a failure as a warning of the process', async () => {
   expect(warning).toMatchObject({ name: 'DetachedFailure', message: expect.stringContaining('the reason'), cause });
 });
 
-it('passes a failure to the caller, and reports only what the caller throws', async () => {
+it('detach passes a failure to the handler, and reports only what the handler throws', async () => {
   const warned = once(process, 'warning');
   const seen: unknown[] = [];
   detach(Promise.reject(new Error('expected')), (error) => {
@@ -24,7 +24,7 @@ it('passes a failure to the caller, and reports only what the caller throws', as
   expect(warning.message).toContain('from the handler');
 });
 
-it('leaves no rejection without a handler', async () => {
+it('detach leaves no unhandled rejection', async () => {
   const onRejection = vi.fn();
   process.on('unhandledRejection', onRejection);
   const warned = once(process, 'warning');

@@ -1,4 +1,4 @@
-// Elapsed time, on clocks that the test controls.
+// Elapsed time, measured with clocks that the test controls.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { ElapsedTime } from '../../src/process/elapsed-time.ts';
 
@@ -20,19 +20,19 @@ function pass(millis: number): void {
   machine.up += millis;
 }
 
-/** The machine's monotonic clock stands still; on waking its time is right at once. */
+/** The machine's monotonic clock stands still; after waking, its time is correct at once. */
 function sleep(millis: number): void {
   machine.time += millis;
   machine.up += millis;
 }
 
 describe('elapsed time', () => {
-  it('follows the monotonic clock', () => {
+  it('elapsed time follows the monotonic clock', () => {
     pass(HOUR);
     expect(elapsed()).toBe(HOUR);
   });
 
-  it('includes each sleep of the machine', () => {
+  it('elapsed time includes each sleep of the machine', () => {
     for (const night of [1, 2, 3]) {
       pass(HOUR);
       sleep(8 * HOUR);
@@ -41,7 +41,7 @@ describe('elapsed time', () => {
     }
   });
 
-  it.each([2 * HOUR, -2 * HOUR])('has nothing of a clock that was set by %i ms', (millis) => {
+  it.each([2 * HOUR, -2 * HOUR])('elapsed time is not affected by a clock that was set by %i ms', (millis) => {
     pass(HOUR);
     machine.time += millis;
     pass(HOUR);
@@ -50,14 +50,14 @@ describe('elapsed time', () => {
     expect(elapsed()).toBe(3 * HOUR);
   });
 
-  it('is right when the clock is set during a sleep', () => {
+  it('elapsed time is correct if the clock is set during a sleep', () => {
     sleep(HOUR);
     machine.time += 48 * HOUR;
     expect(elapsed()).toBe(HOUR);
   });
 });
 
-it('advances on the clocks of this machine', () => {
+it('elapsed time advances with the clocks of this machine', () => {
   const { read } = new ElapsedTime();
   const from = read();
   expect(read()).toBeGreaterThanOrEqual(from);

@@ -23,7 +23,7 @@ function busy(millis: number): void {
   while (performance.now() < until);
 }
 
-it('charges each payer for what its context does after waits, also where two take turns', async () => {
+it('the meter charges each payer for the work of its context after waits, even if two contexts alternate', async () => {
   const { charged, a, b } = started();
   const work = async (millis: number) => {
     for (let turn = 0; turn < 4; turn++) {
@@ -38,7 +38,7 @@ it('charges each payer for what its context does after waits, also where two tak
   expect(charged.b).toBeGreaterThanOrEqual(4);
 });
 
-it('charges nobody for work without a payer, and for waiting', async () => {
+it('the meter does not charge for waiting, nor for work without a payer', async () => {
   const { charged, a } = started();
   const startedAt = performance.now();
   await meter.run(a, async () => {
@@ -53,7 +53,7 @@ it('charges nobody for work without a payer, and for waiting', async () => {
   expect(charged.a).toBeLessThan(performance.now() - startedAt - 60);
 });
 
-it('charges the payer of work that begins in a call, until the call ends', async () => {
+it('the meter charges the payer of work that begins in a call until the call ends', async () => {
   const { charged, a } = started();
   const startedAt = performance.now();
   meter.run(a, () => busy(10));
@@ -61,11 +61,11 @@ it('charges the payer of work that begins in a call, until the call ends', async
   busy(4 * millis);
   await nextTurn();
   expect(charged.a).toBeGreaterThanOrEqual(10);
-  // A payer is charged at most three times what was done for it.
+  // A payer is charged at most three times the time of its work.
   expect(charged.a).toBeLessThanOrEqual(3 * millis);
 });
 
-it('works for a payer that a context has entered, until another context continues', async () => {
+it('the meter charges a payer that a context has entered until another context continues', async () => {
   const { charged, a } = started();
   const request = async () => {
     await null;

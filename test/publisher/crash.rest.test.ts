@@ -18,7 +18,7 @@ function toCheckpoint(note: string): Checkpoint {
   return parseCheckpoint(parseNote(note)?.text ?? '') ?? expect.fail(`no checkpoint: ${note}`);
 }
 
-/** Resolves to the notes that were published before the kill. */
+/** Resolves to the notes published before the kill. */
 async function runUntilKilled(path: string): Promise<readonly Checkpoint[]> {
   const child = spawn(process.execPath, [PROGRAM, path], { stdio: ['ignore', 'pipe', 'inherit'] });
   let out = '';
@@ -34,7 +34,7 @@ async function runUntilKilled(path: string): Promise<readonly Checkpoint[]> {
   return lines.slice(0, -1).map((line) => toCheckpoint(JSON.parse(line)));
 }
 
-it(`publishes sizes that never fall and never fork over ${KILLS} kills`, {
+it(`a publisher never shrinks or forks its checkpoints over ${KILLS} kills`, {
   timeout: 60_000 + KILLS * 5_000,
 }, async () => {
   const path = temporaryDatabase();

@@ -1,4 +1,4 @@
-// Appends and publishes as fast as it can until it is killed, and prints each note once it is published.
+// Appends and publishes as fast as possible until it is killed, and prints each note once it is published.
 
 import { publicKeyOf } from '../../src/keys/private-key.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';

@@ -53,7 +53,7 @@ async function published(moves = 3) {
 }
 
 describe('a checkpoint', () => {
-  it('is signed by the key that GET / names, under the origin of the log', async () => {
+  it('a checkpoint is signed by the key that GET / names, under the origin of the log', async () => {
     const { service, reader } = await published();
     const checkpoint = await reader.checkpoint();
     expect(checkpoint.origin).toBe(`forum.test/log/${service.log.logId}`);
@@ -63,7 +63,7 @@ describe('a checkpoint', () => {
     expect(headers.get('cache-control')).toBe('public, max-age=1');
   });
 
-  it('covers every line, and is extended by the next one', async () => {
+  it('a checkpoint covers every line, and the next checkpoint extends it', async () => {
     const { service, chamberId, reader } = await published();
     const before = await reader.checkpoint();
     const late = await service.agent();
@@ -77,14 +77,14 @@ describe('a checkpoint', () => {
     expect(verifyConsistency({ ...roots, proof, hashNodes: TREE.hashNodes })).toBe(true);
   });
 
-  it('does not change without new lines', async () => {
+  it('a checkpoint does not change without new lines', async () => {
     const { service, reader } = await published();
     const { text } = await reader.get(`${reader.prefix}/checkpoint`);
     await service.publish();
     expect((await reader.get(`${reader.prefix}/checkpoint`)).text).toBe(text);
   });
 
-  it('that does not exist, or is of another log, is 404', async () => {
+  it('a checkpoint that does not exist or belongs to another log returns 404', async () => {
     const service = new TestService();
     const { prefix } = await openReader(service);
     expect((await service.request('GET', `${prefix}/checkpoint`)).status).toBe(404);
@@ -94,7 +94,7 @@ describe('a checkpoint', () => {
 });
 
 describe('tiles', () => {
-  it('have the root of the checkpoint, and their entries are the leaves of the lines in the index', async () => {
+  it('the tiles have the root of the checkpoint, and their entries are the leaves of the lines in the index', async () => {
     const { service, reader } = await published(20);
     const { size, root } = await reader.checkpoint();
     const get = async (tile: Parameters<typeof tilePath>[0]) => {
@@ -132,7 +132,7 @@ describe('tiles', () => {
     ).toEqual([size - 2, size - 1]);
   });
 
-  it('that the tree does not have, or with another path, are 404', async () => {
+  it('tiles that the tree does not have, or with a wrong path, return 404', async () => {
     const { reader } = await published();
     const { size } = await reader.checkpoint();
     for (const path of [
@@ -158,7 +158,7 @@ describe('tiles', () => {
 });
 
 describe('a tlog-proof', () => {
-  it('of every event, of chambers and accounts, verifies with only the key', async () => {
+  it('a tlog-proof of every event of chambers and accounts verifies with only the key', async () => {
     const { service, members, chamberId, reader } = await published();
     for (const [i, line] of (await service.lines(chamberId)).entries()) {
       const { text, headers } = await reader.get(`/chambers/${chamberId}/events/${i + 1}/tlog-proof`);
@@ -172,7 +172,7 @@ describe('a tlog-proof', () => {
     expect(verifyTlogProof(text, leafHash(ndjson.subarray(0, -1)), reader.key)).toBeDefined();
   });
 
-  it('of an unknown event, or one that no checkpoint covers yet, is 404', async () => {
+  it('a tlog-proof of an unknown event, or one that no checkpoint covers yet, returns 404', async () => {
     const { service, members, chamberId } = await published();
     const status = async (path: string) => (await service.request('GET', path)).status;
     expect(await status(`/chambers/${chamberId}/events/9/tlog-proof`)).toBe(404);
@@ -203,7 +203,7 @@ describe('the publisher', () => {
     signer: async () => checkpointSigner(`forum.test/log/${log.logId}`, signing),
   });
 
-  it('catches up in steps with a log that had no checkpoints', { timeout: 60_000 }, async () => {
+  it('the publisher catches up in steps with a log that had no checkpoints', { timeout: 60_000 }, async () => {
     const opened = store(':memory:');
     const lines = LEAVES_PER_CHECKPOINT_MAX + 700;
     const entries = Array.from({ length: lines }, (_, i) => entry(`did:key:z${i}`, 1));
@@ -213,12 +213,12 @@ describe('the publisher', () => {
     expect(await publishOnce(publisher(opened))).toBeUndefined();
   });
 
-  it('publishes nothing without the lease, or after another publisher', async () => {
+  it('the publisher publishes nothing without the lease, or after another publisher', async () => {
     const opened = store(':memory:');
     await opened.log.append({ entries: [entry(1, 1)] });
     const without = { ...publisher(opened), lease: { ...SOLE_LEASE, token: undefined } };
     expect(await publishOnce(without)).toBeUndefined();
-    // The publisher freezes after computing its checkpoint, and another one publishes before it writes.
+    // The publisher freezes after computing its checkpoint, and another one publishes before the first writes.
     const { tree } = opened;
     const frozen = {
       ...publisher(opened),
@@ -238,7 +238,7 @@ describe('the publisher', () => {
     expect((await tree.checkpoint())?.size).toBe(2);
   });
 
-  it('signs nothing if the tiles do not match its last checkpoint', async () => {
+  it('the publisher signs nothing if the tiles do not match its last checkpoint', async () => {
     const opened = store(':memory:');
     await opened.log.append({ entries: [entry(1, 1), entry(1, 2)] });
     const first = await publishOnce(publisher(opened));
@@ -255,7 +255,7 @@ describe('the publisher', () => {
     expect(await tree.checkpoint()).toEqual(first);
   });
 
-  it('reports its lag, and that damaged tiles keep it from signing', async () => {
+  it('the publisher reports its lag, and damaged tiles that prevent it from signing', async () => {
     const { service } = await published();
     const { composed, store: opened } = service;
     expect(composed.publishing.state()).toMatchObject({ ok: true, isTreeDamaged: false, size: 5 });
@@ -286,7 +286,7 @@ describe('the publisher', () => {
     const history = (file: string | undefined, { logId }: Store['log'], keys = [signing]) =>
       new PublishedHistory({ logId, path: file, keys: () => keys });
 
-    /** Another log with the same id. */
+    /** A different log with the same id. */
     async function otherLines(lines: number) {
       const other = store(':memory:');
       const line = Buffer.from('{}');
@@ -295,7 +295,7 @@ describe('the publisher', () => {
       return other;
     }
 
-    it('accepts a log that extends it, even if the database has an earlier checkpoint', async () => {
+    it('the publisher accepts a log that extends its copy of the checkpoint, even if the database has an earlier one', async () => {
       const { opened, file, note } = await copied(3);
       const { tree, log } = opened;
       expect(readCheckpointCopy(file)).toBe(note);
@@ -307,7 +307,7 @@ describe('the publisher', () => {
       await history(path(), log).prove(tree);
     });
 
-    it('rejects a log that is behind it', async () => {
+    it('the publisher rejects a log that is behind its copy of the checkpoint', async () => {
       const { file, opened } = await copied(3);
       const behind = store(':memory:');
       await behind.log.append({ entries: [entry(1, 1), entry(1, 2)] });
@@ -316,7 +316,7 @@ describe('the publisher', () => {
       );
     });
 
-    it('rejects the checkpoint of another log, unless this log continues that one', async () => {
+    it('the publisher rejects the checkpoint of another log unless its log continues that one', async () => {
       const { opened, file, note = '' } = await copied(3);
       const another = { ...opened.log, logId: '1'.repeat(32) };
       const checkpoint = async (logId?: string) => (logId === opened.log.logId ? { size: 3, note } : undefined);
@@ -328,7 +328,7 @@ describe('the publisher', () => {
       );
     });
 
-    it('rejects a log with other lines, and a file that is not a checkpoint of the log', async () => {
+    it('the publisher rejects a log with other lines, and a file that is not a checkpoint of the log', async () => {
       const { opened, file, note = '' } = await copied(3);
       const { tree } = await otherLines(4);
       await expect(history(file, opened.log).prove(tree)).rejects.toThrow('over other lines than the first 3');
@@ -338,7 +338,7 @@ describe('the publisher', () => {
       await expect(history(file, opened.log).prove(tree)).rejects.toThrow('is not a checkpoint signed by a key');
     });
 
-    it('keeps neither a smaller nor a contradicting checkpoint, and serves its last one', async () => {
+    it('the publisher keeps neither a smaller nor a contradicting checkpoint, and serves its last one', async () => {
       const { opened, file, note } = await copied(3);
       const kept = history(file, opened.log);
       await kept.keep(opened.tree);
@@ -358,7 +358,7 @@ describe('the publisher', () => {
       await expect(kept.prove(between.tree)).rejects.toThrow(SecondHistory);
     });
 
-    it('does not overwrite a larger checkpoint that another node copied meanwhile', async () => {
+    it('the publisher does not overwrite a larger checkpoint that another node copied meanwhile', async () => {
       const { opened, file, note } = await copied(3);
       const { tree, log } = opened;
       await log.append({ entries: [entry(1, 4)] });
@@ -376,7 +376,7 @@ describe('the publisher', () => {
       expect(readCheckpointCopy(file)).toBe(others);
     });
 
-    it('signs nothing and accepts no moves on a second history', async () => {
+    it('on a second history, the publisher signs nothing and the service accepts no moves', async () => {
       const { service } = await published();
       const { composed, forum, store: opened } = service;
       const before = await opened.tree.checkpoint();

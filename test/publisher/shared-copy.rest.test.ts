@@ -1,4 +1,4 @@
-// Nodes in containers may share the folder of their keys, and have the same process id in each container.
+// Nodes in containers may share the folder of their keys and have the same process id in each container.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ const writer = (name: string, path: string) => `
   }
   console.log(process.pid, failed);`;
 
-it.runIf(hasNamespaces)('the copy is intact, and no write fails', { timeout: 60_000 }, async () => {
+it.runIf(hasNamespaces)('a checkpoint copy that nodes in containers share stays intact, and no write fails', { timeout: 60_000 }, async () => {
   const folder = temporaryFolder();
   const path = join(folder, 'keys.json.checkpoint');
   writeFileSync(path, `${'a'.repeat(200)}\n`);

@@ -12,7 +12,7 @@ import { temporaryFolder } from '../kit/temporary.ts';
 import { eventually } from '../kit/until.ts';
 import { Witness } from '../kit/witness.ts';
 
-/** Starts a service that asks the witnesses of these policy lines, and keeps its log lines. */
+/** Starts a service that asks the witnesses of these policy lines, and collects its log lines. */
 async function runWithWitnesses(witnesses: readonly string[]) {
   const policy = join(temporaryFolder(), 'policy.txt');
   writeFileSync(policy, `${witnesses.join('\n')}\nquorum none\n`);
@@ -35,7 +35,7 @@ async function runWithWitnesses(witnesses: readonly string[]) {
 }
 
 describe('a service with witnesses', () => {
-  it('adds their cosignatures to each checkpoint', { timeout: 60_000 }, async () => {
+  it('a service adds its witnesses’ cosignatures to each checkpoint', { timeout: 60_000 }, async () => {
     const witness = new Witness();
     const { running, checkpoint, metric } = await runWithWitnesses([`${await witness.serve()}/`]);
     witness.watch((await checkpoint()).key);
@@ -52,7 +52,7 @@ describe('a service with witnesses', () => {
     expect(await metric('chambers_witness_failures_total')).toBe(0);
   });
 
-  it('counts and reports a cosignature that arrives after the next checkpoint', { timeout: 60_000 }, async () => {
+  it('a service counts and reports a cosignature that arrives after the next checkpoint', { timeout: 60_000 }, async () => {
     const witness = new Witness();
     const replies: (() => void)[] = [];
     const url = await serve(async (request, response) => {
@@ -75,7 +75,7 @@ describe('a service with witnesses', () => {
     await eventually(async () => expect((await checkpoint()).note).toContain('witness.test/w1'), 15_000);
   });
 
-  it('publishes on time while witnesses hang, are down, or return oversized or malformed responses', {
+  it('a service publishes on time while witnesses hang, are down, or return oversized or malformed responses', {
     timeout: 60_000,
   }, async () => {
     const size =
@@ -106,7 +106,7 @@ describe('a service with witnesses', () => {
     expect(await metric('chambers_checkpoint_ok')).toBe(1);
   });
 
-  it('does not start with an invalid or missing policy file', async () => {
+  it('a service does not start with an invalid or missing policy file', async () => {
     const policy = join(temporaryFolder(), 'policy.txt');
     writeFileSync(policy, 'witness W1 nothing\nquorum W1\n');
     await expect(run({ WITNESS_POLICY_FILE: policy })).rejects.toThrow(/line 1/);

@@ -11,7 +11,7 @@ const chunks = function* () {
   for (const byte of Buffer.from(text)) yield Uint8Array.of(byte);
 };
 
-test('lines in chunks of one byte are those that were sent', async () => {
+test('lines sent in chunks of one byte are read unchanged', async () => {
   const input = (async function* () {
     yield* chunks();
   })();
@@ -27,13 +27,13 @@ test('lines in chunks of one byte are those that were sent', async () => {
   ]);
 });
 
-test('a body in chunks of one byte is the one that was sent', async () => {
+test('a body sent in chunks of one byte is read unchanged', async () => {
   const response = new Response(ReadableStream.from(chunks()));
   const opened = await openResponse(async () => response, 'http://localhost', {}, {});
   expect(Buffer.from(await opened.bytes({ responseBytesMax: text.length })).toString()).toBe(text);
 });
 
-test('chunks that end with a line are not kept', async () => {
+test('chunks that end with a line are not retained', async () => {
   const chunks: WeakRef<ArrayBuffer>[] = [];
   const input = (async function* () {
     for (let n = 0; n < 1_000; n++) {

@@ -8,7 +8,7 @@ describe('a pause', () => {
     ['of 300 days', 300 * DAY_MILLIS],
     ['without end', Number.POSITIVE_INFINITY],
     ['of an unknown time', Number.NaN],
-  ])('%s does not end at once', async (_, millis) => {
+  ])('a pause %s does not end at once', async (_, millis) => {
     vi.useFakeTimers();
     try {
       const stop = new AbortController();
@@ -25,7 +25,7 @@ describe('a pause', () => {
     }
   });
 
-  it('of 60 days ends after 60 days', async () => {
+  it('a pause of 60 days ends after 60 days', async () => {
     vi.useFakeTimers();
     try {
       const begin = Date.now();
@@ -39,7 +39,7 @@ describe('a pause', () => {
 });
 
 describe('the backoff', () => {
-  it('doubles with jitter, up to ten seconds', () => {
+  it('the backoff doubles with jitter, up to ten seconds', () => {
     for (const [failures, least, most] of [
       [0, 100, 200],
       [3, 800, 1_600],
@@ -52,7 +52,7 @@ describe('the backoff', () => {
     }
   });
 
-  it('is raised by the wait that the service asks for, of at most a minute', () => {
+  it('the backoff is raised to the wait that the service asks for, up to a minute', () => {
     expect(backoffMillis(0, 0)).toBeGreaterThanOrEqual(100);
     expect(backoffMillis(0, 3_000)).toBeGreaterThan(3_000);
     expect(backoffMillis(0, 86_400_000)).toBeLessThanOrEqual(60_200);
@@ -63,16 +63,16 @@ describe('the backoff', () => {
 describe('Retry-After', () => {
   const NOW = Date.UTC(2030, 0, 1);
   it.each<[string, Record<string, string>, number | undefined]>([
-    ['of seconds', { 'Retry-After': '7' }, 7_000],
-    ['of a date counts from the date of the response', dates(9, 4), 5_000],
-    ['of a date without one counts from now', { 'Retry-After': new Date(NOW + 5_000).toUTCString() }, 5_000],
-    ['of a date in the past is no wait', dates(4, 9), 0],
-    ['of a date in another form says nothing', { 'Retry-After': '1 Jan 2099 00:00:00 GMT' }, undefined],
-    ['that is empty says nothing', { 'Retry-After': '' }, undefined],
-    ['that is negative says nothing', { 'Retry-After': '-1' }, undefined],
-    ['of words says nothing', { 'Retry-After': 'soon' }, undefined],
-    ['that is absent says nothing', {}, undefined],
-  ])('%s', (_, headers, millis) => {
+    ['in seconds', { 'Retry-After': '7' }, 7_000],
+    ['with a date counts from the date of the response', dates(9, 4), 5_000],
+    ['with a date counts from now if the response has no date', { 'Retry-After': new Date(NOW + 5_000).toUTCString() }, 5_000],
+    ['with a date in the past means no wait', dates(4, 9), 0],
+    ['with a date in another form is ignored', { 'Retry-After': '1 Jan 2099 00:00:00 GMT' }, undefined],
+    ['that is empty is ignored', { 'Retry-After': '' }, undefined],
+    ['that is negative is ignored', { 'Retry-After': '-1' }, undefined],
+    ['with words is ignored', { 'Retry-After': 'soon' }, undefined],
+    ['that is absent is ignored', {}, undefined],
+  ])('Retry-After %s', (_, headers, millis) => {
     expect(retryAfterMillis(new Headers(headers), NOW)).toBe(millis);
   });
 

@@ -1,5 +1,5 @@
-// How a service ends: a start that fails late leaves no threads behind. A stop waits for requests that arrive, and not for connections that never
-// sent one, as browsers and undici keep them in reserve.
+// How a service ends: a start that fails late leaves no threads behind. A stop waits for requests that are arriving, but not for connections
+// that never sent one, which browsers and undici keep in reserve.
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -14,7 +14,7 @@ const TASKS = '/proc/self/task';
 const STARTS = 4;
 const THREADS = 4;
 
-it.skipIf(!existsSync(TASKS))('a start that fails while it is composed ends its verifier threads', async () => {
+it.skipIf(!existsSync(TASKS))('a start that fails during composition ends its verifier threads', async () => {
   const policy = join(temporaryFolder(), 'policy');
   writeFileSync(policy, 'neither a log nor a witness');
   const before = readdirSync(TASKS).length;
@@ -26,10 +26,10 @@ it.skipIf(!existsSync(TASKS))('a start that fails while it is composed ends its 
   await until(() => readdirSync(TASKS).length < before + (STARTS * THREADS) / 2);
 });
 
-/** A part of the 5 s that a stop gives requests under way. */
+/** A part of the 5 s that a stop gives requests in progress. */
 const STOP_MS_MAX = 1_500;
 
-it('a stop closes connections on which no request was sent', async () => {
+it('a stop closes connections without a request', async () => {
   const { url, stop } = await run();
   const silent = await RawSocket.open(url);
   const startedAt = performance.now();
@@ -38,7 +38,7 @@ it('a stop closes connections on which no request was sent', async () => {
   await silent.closed;
 });
 
-it('a stopping service still answers a request on a connection that was opened just before the stop', async () => {
+it('a stopping service responds to a request on a connection opened just before the stop', async () => {
   const { url, stop } = await run();
   const socket = await RawSocket.open(url);
   const stopped = stop();
@@ -50,7 +50,7 @@ it('a stopping service still answers a request on a connection that was opened j
   await stopped;
 });
 
-it('a stop lets a request arrive that was sent while the event loop was busy', async () => {
+it('a stop waits for a request that was sent while the event loop was busy', async () => {
   const { url, stop } = await run();
   const socket = await RawSocket.open(url);
   await setTimeout(400);

@@ -1,4 +1,4 @@
-// The log records the keys that sign for it: no node starts with others, and none makes others.
+// The log records the keys that sign for it: no node starts with other keys or creates others.
 import { copyFileSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -19,16 +19,16 @@ async function startAndStop(database: Database, file: string): Promise<void> {
   await (await run({ ...database, SERVICE_KEY_FILE: file })).stop();
 }
 
-/** A log of which `first` has the keys. */
+/** A log whose keys are in the file `first`. */
 async function logWithKeys(open: () => Database | Promise<Database>) {
   const [database, first, second] = [await open(), newFile(), newFile()];
   expect(await newKeys(database, first)).toMatchObject({ exitCode: 0 });
   return { database, first, second };
 }
 
-/** `open` names an empty database. */
+/** `open` returns the settings of an empty database. */
 export function describeKeys(open: () => Database | Promise<Database>): void {
-  it('gets no other keys from a second node, neither before nor after its first start', async () => {
+  it('a log gets no keys from a second node, neither before nor after the first start', async () => {
     const { database, first, second } = await logWithKeys(open);
     const refused = { exitCode: 1, err: expect.stringContaining('not found, and the log has keys: put the file back') };
     expect(await newKeys(database, second)).toMatchObject(refused);
@@ -37,7 +37,7 @@ export function describeKeys(open: () => Database | Promise<Database>): void {
     expect(existsSync(second)).toBe(false);
   });
 
-  it('starts with no other keys in its name, and new-keys adds none to them', async () => {
+  it('a log does not start with other keys in its name, and new-keys does not add to these', async () => {
     const { database, first, second } = await logWithKeys(open);
     createKeyFile(second, readAnyKeyFile(first)?.logId ?? '', Date.now());
     const others =
@@ -49,7 +49,7 @@ export function describeKeys(open: () => Database | Promise<Database>): void {
     await startAndStop(database, second);
   });
 
-  it('has the keys that were added from the next start on, and then refuses the file without them', async () => {
+  it('a log has added keys from the next start on, and then rejects a file without them', async () => {
     const { database, first, second } = await logWithKeys(open);
     copyFileSync(first, second);
     expect(await newKeys(database, first)).toMatchObject({ exitCode: 0 });
@@ -58,7 +58,7 @@ export function describeKeys(open: () => Database | Promise<Database>): void {
     await expect(startAndStop(database, second)).rejects.toThrow('lacks keys of the log');
   });
 
-  it('takes others for lost ones on request', async () => {
+  it('a log accepts replacements for lost keys on request', async () => {
     const { database, first, second } = await logWithKeys(open);
     copyFileSync(first, second);
     await newKeys(database, first);
@@ -70,7 +70,7 @@ export function describeKeys(open: () => Database | Promise<Database>): void {
     expect(await newKeys(database, first, '--lost')).toMatchObject({ exitCode: 0 });
   });
 
-  it('of an earlier release has the keys of its first start', async () => {
+  it('a log of an earlier release has the keys of its first start', async () => {
     const [database, first, second] = [await open(), newFile(), newFile()];
     await startAndStop(database, first);
     createKeyFile(second, readAnyKeyFile(first)?.logId ?? '', Date.now());

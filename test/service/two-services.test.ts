@@ -1,4 +1,4 @@
-// Two services in one process share nothing: neither turns of readers, limits, metrics nor an end.
+// Two services in one process share nothing: no reader slots, no limits, no metrics, and no lifetime.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pino } from 'pino';
@@ -28,7 +28,7 @@ it('readers of one service do not wait for a reader of the other', async () => {
   await next;
 });
 
-it('the limits of one service leave the other alone', async () => {
+it('the limits of one service do not affect the other', async () => {
   const { one, other } = await runTwo({ RATE_PER_ADDRESS_BURST: '2', RATE_PER_ADDRESS_PER_SECOND: '1' });
   const statuses = async ({ url }: { readonly url: string }) => {
     const responses = [];
@@ -39,14 +39,14 @@ it('the limits of one service leave the other alone', async () => {
   expect(await statuses(other.running)).toEqual([200, 200, 429]);
 });
 
-it('each counts its own requests and events', async () => {
+it('each service counts its own requests and events', async () => {
   const { one, other } = await runTwo({ METRICS_PORT: '0' });
   await debating(one.running);
   expect(await appended(one.lines)).toBe(3);
   expect(await appended(other.lines)).toBe(0);
 });
 
-it('the end of one leaves the other at work, with its streams and its verifier', async () => {
+it('after one service ends, the other still works, with its streams and its verifier', async () => {
   const { one, other } = await runTwo();
   const { debate } = await debating(other.running);
   await one.running.stop();
@@ -54,17 +54,17 @@ it('the end of one leaves the other at work, with its streams and its verifier',
   await newAgent(other.running);
 });
 
-/** State of the process or of a library, not of a service; each file has the reason. */
+/** State that belongs to the process or to a library, not to a service; each file has the reason. */
 const MAY_HOLD_STATE = [
   'src/crypto/keccak.ts',
   'src/http/response.ts',
   'src/log/postgres/append-statement.ts',
   'src/log/postgres/session.ts',
 ];
-/** A variable, or a collection whose type lets it change. A WeakMap keeps what belongs to its key, which is of one service. */
+/** Matches a variable, or a collection with a mutable type. A WeakMap is allowed, because its key belongs to one service. */
 const STATE = /^(?:export )?(?:let |const \w+(?:: (?!Readonly)[^=]+)? = new (?:Map|Set|LRUCache)\b)/m;
 
-it('no module of the service holds state that changes', () => {
+it('no module of the service holds mutable state', () => {
   const holding = readdirSync('src', { recursive: true, encoding: 'utf8' })
     .map((name) => join('src', name))
     .filter((path) => path.endsWith('.ts') && !path.startsWith('src/page/browser'))

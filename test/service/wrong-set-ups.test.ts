@@ -48,17 +48,17 @@ async function logAndKeys(logId?: string) {
 
 /** A title, the settings, the exit code and a part of the sentence. */
 const SET_UPS: readonly (readonly [string, () => Environment | Promise<Environment>, number, string | RegExp])[] = [
-  ['a value that is wrong', () => ({ PORT: 'http' }), 78, 'PORT: must be an integer'],
-  ['one port for both', () => ({ PORT: '9464', METRICS_PORT: '9464' }), 78, 'METRICS_PORT: must be another port'],
-  ['a port that is taken', async () => ({ PORT: await takenPort() }), 1, /PORT: cannot listen on .* another program/],
+  ['an invalid value', () => ({ PORT: 'http' }), 78, 'PORT: must be an integer'],
+  ['the same port for service and metrics', () => ({ PORT: '9464', METRICS_PORT: '9464' }), 78, 'METRICS_PORT: must be another port'],
+  ['a taken port', async () => ({ PORT: await takenPort() }), 1, /PORT: cannot listen on .* another program/],
   [
-    'a port for metrics that is taken',
+    'a taken metrics port',
     async () => ({ METRICS_PORT: await takenPort() }),
     1,
     /METRICS_PORT: cannot listen on .* another program/,
   ],
   ['a foreign address', () => ({ HOST: '203.0.113.1' }), 1, /HOST: cannot listen on .* not an address of this machine/],
-  ['a name that is misspelt', () => ({ ...PRODUCTION, CHAIN: '', RPC_URI: 'http://x' }), 78, 'did you mean RPC_URL?'],
+  ['a misspelt variable', () => ({ ...PRODUCTION, CHAIN: '', RPC_URI: 'http://x' }), 78, 'did you mean RPC_URL?'],
   ['production without an address', () => ({ NODE_ENV: 'production' }), 78, 'PUBLIC_URL: is needed'],
   [
     'two stores',
@@ -67,15 +67,15 @@ const SET_UPS: readonly (readonly [string, () => Environment | Promise<Environme
     'DATABASE_URL: excludes DATABASE_PATH',
   ],
   ['a missing ban list', () => ({ BAN_LIST_FILE: '/nowhere/list' }), 78, 'BAN_LIST_FILE: cannot read the access list'],
-  ['a wrong witness policy', () => ({ WITNESS_POLICY_FILE: fileIn('policy', 'x') }), 78, 'WITNESS_POLICY_FILE: '],
+  ['an invalid witness policy', () => ({ WITNESS_POLICY_FILE: fileIn('policy', 'x') }), 78, 'WITNESS_POLICY_FILE: '],
   [
-    'a missing file of contracts',
+    'a missing contracts file',
     () => ({ ...RELAYER, RPC_URL: 'http://127.0.0.1:9', CONTRACTS: 'quorum', CONTRACTS_FILE: '/nowhere/q.json' }),
     78,
     'CONTRACTS_FILE: /nowhere/q.json not found',
   ],
   [
-    'a folder that is missing',
+    'a missing folder',
     () => ({ DATABASE_PATH: '/nowhere/chambers.db' }),
     1,
     'the folder /nowhere does not exist',
@@ -91,9 +91,9 @@ const SET_UPS: readonly (readonly [string, () => Environment | Promise<Environme
     1,
     /DATABASE_PATH: .*another process is using it/,
   ],
-  ['a file that is no database', () => ({ DATABASE_PATH: fileIn('a.db', 'x'.repeat(4096)) }), 1, 'not a database'],
+  ['a file that is not a database', () => ({ DATABASE_PATH: fileIn('a.db', 'x'.repeat(4096)) }), 1, 'not a database'],
   [
-    'the file of another program',
+    'a file of another program',
     async () => ({ DATABASE_PATH: await log((db) => db.exec('DROP TABLE events')) }),
     1,
     'the file is a database of another program',
@@ -118,7 +118,7 @@ const SET_UPS: readonly (readonly [string, () => Environment | Promise<Environme
   ],
   ['the keys of another log', () => logAndKeys('ab'.repeat(16)), 78, /SERVICE_KEY_FILE: .* and this log is /],
   [
-    'keys of this node alone',
+    'keys that only this node has',
     async () => {
       const settings = await logAndKeys();
       const db = new Database(settings.DATABASE_PATH);
@@ -130,7 +130,7 @@ const SET_UPS: readonly (readonly [string, () => Environment | Promise<Environme
     /SERVICE_KEY_FILE: .* lacks keys of the log \(one, two\): copy the key file of the node that has them/,
   ],
   [
-    'keys of a log that is gone',
+    'keys of a lost log',
     async () => ({ ...(await logAndKeys()), DATABASE_PATH: temporaryDatabase() }),
     78,
     /SERVICE_KEY_FILE: .* and the database has no log/,
@@ -146,7 +146,7 @@ const SET_UPS: readonly (readonly [string, () => Environment | Promise<Environme
     /SERVICE_KEY_FILE: .* chmod 600/,
   ],
   [
-    'a checkpoint of other keys',
+    'a checkpoint signed by other keys',
     async () => {
       const settings = await logAndKeys();
       writeFileSync(`${settings.SERVICE_KEY_FILE}.checkpoint`, 'nonsense');
@@ -156,7 +156,7 @@ const SET_UPS: readonly (readonly [string, () => Environment | Promise<Environme
     'is not a checkpoint signed by a key of this log',
   ],
   [
-    'another chain than the log’s',
+    'a chain other than the log’s',
     async () => ({
       ...RELAYER,
       RPC_URL: await servedChain(),
@@ -177,9 +177,9 @@ const SET_UPS: readonly (readonly [string, () => Environment | Promise<Environme
 ];
 
 describe('doctor and start say the same of', () => {
-  it.each(SET_UPS)('%s', async (_title, make, exitCode, sentence) => {
+  it.each(SET_UPS)('doctor and start report the same error for %s', async (_title, make, exitCode, sentence) => {
     const path = await expectSame(await make(), exitCode, sentence);
-    // Nothing was created.
+    // The failed start created nothing.
     expect(readdirSync(dirname(path))).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-// JSON-RPC calls to the development chain in addition to those of the service, to reach a given number.
+// Makes JSON-RPC calls to the development chain in addition to the service's, to reach a given number.
 import { Agent as Connections } from 'node:http';
 import { ForumClient } from '../../src/client/index.ts';
 import { fetchOver } from './http.ts';
@@ -24,7 +24,7 @@ export class ChainCalls {
     return new ChainCalls(chain.rpcUrl);
   }
 
-  /** Makes the missing calls up to this number; returns the new total. */
+  /** Makes the missing calls up to this number, and returns the new total. */
   async complete(wanted: number, byService: number): Promise<number> {
     const connections = new Connections({ keepAlive: true });
     const fetch = fetchOver(connections);

@@ -1,4 +1,4 @@
-// Readers that stay connected for a whole run: of all chambers' lines, and of agents' todo lists.
+// Readers that stay connected for a whole run: of the lines of all chambers, and of agents' todo lists.
 import { Agent as Connections } from 'node:http';
 import type { Agent } from '../../src/client/index.ts';
 import { fetchOver } from './http.ts';
@@ -9,12 +9,12 @@ import { readSocket, readSource } from './streams.ts';
 const READERS_EACH = 12;
 
 export interface Companions {
-  /** Streams that ended by themselves, and readers of all chambers that did not receive the same lines. */
+  /** Returns streams that ended by themselves, and readers of all chambers that did not receive the same lines. */
   readonly problems: () => readonly string[];
   readonly close: () => void;
 }
 
-/** The agents with these seeds follow their todo lists. */
+/** Makes the agents with these seeds follow their todo lists. */
 export function openCompanions(service: MeasuredService, seeds: readonly Uint8Array[]): Companions {
   const { url } = service;
   const over = new AbortController();

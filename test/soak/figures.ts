@@ -1,10 +1,10 @@
 // The resources of the service's process, and their allowed growth in the second half of a run.
 
-/** Measured once the process is idle and garbage has been collected. */
+/** Figures measured once the process is idle and garbage has been collected. */
 export interface Figures {
-  /** V8's heap and the external memory of its objects. */
+  /** V8's heap, and the external memory of its objects. */
   readonly heapBytes: number;
-  /** Only shown, because allocators keep freed memory. */
+  /** Only reported, because allocators keep freed memory. */
   readonly residentBytes: number;
   /** Handles that keep the event loop alive, except timers and sockets. */
   readonly handles: number;
@@ -28,7 +28,7 @@ export interface Work {
   readonly pageLoads: number;
 }
 
-/** The row of a quarter: medians of its rounds' figures, and sums of their work. */
+/** Returns the row of a quarter: medians of its rounds' figures, and sums of their work. */
 export interface Row extends Figures, Work {
   readonly seconds: number;
   readonly rpcCalls: number;
@@ -48,10 +48,10 @@ const JUDGED = {
 } as const satisfies Partial<Record<keyof Row, string>>;
 
 const GROWTH_MAX = 0.05;
-/** The number of lines for a chain fault depends on its timing. */
+/** The number of log lines about a chain fault depends on its timing. */
 const LINES_SPARE = 6;
 
-/** The figures that grew from the second quarter to the last. */
+/** Returns the figures that grew from the second quarter to the last. */
 export function growthProblems(rows: readonly Row[]): readonly string[] {
   const [, second, , last] = rows;
   if (second === undefined || last === undefined) return ['the run did not reach its last quarter'];
@@ -63,7 +63,7 @@ export function growthProblems(rows: readonly Row[]): readonly string[] {
 }
 
 export function rowOf(rounds: readonly Row[]): Row {
-  // Of the two middle values the lower one is used, because the other may include resources that are released within seconds.
+  // The lower of the two middle values is used, because the other may include resources that are released within seconds.
   const middle = (key: keyof Row) =>
     rounds.map((round) => round[key]).toSorted((a, b) => a - b)[(rounds.length - 1) >> 1] ?? 0;
   const sum = (key: keyof Row) => rounds.reduce((total, round) => total + round[key], 0);
@@ -97,7 +97,7 @@ const COLUMNS: readonly (readonly [head: string, cell: (row: Row) => string])[] 
 
 export const TABLE_HEAD: string = ['quarter', ...COLUMNS.map(([head]) => head)].join('  ');
 
-/** The cells are aligned with TABLE_HEAD. */
+/** Returns the cells, aligned with TABLE_HEAD. */
 export function tableLine(quarter: string, row: Row): string {
   return [quarter.padStart('quarter'.length), ...COLUMNS.map(([head, cell]) => cell(row).padStart(head.length))].join(
     '  ',

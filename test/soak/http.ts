@@ -3,7 +3,7 @@ import { type Agent, request } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Fetch } from '../../src/client/index.ts';
 
-/** `fetch` on the agent's connections, without the header Date: Node sets it by the machine's clock, not the service's. */
+/** `fetch` on the agent's connections, without the Date header, which Node sets from the machine's clock and not the service's. */
 export function fetchOver(agent: Agent): Fetch {
   return (url, { method = 'GET', headers = {}, body, signal }) =>
     new Promise((resolve, reject) => {

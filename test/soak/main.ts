@@ -1,5 +1,5 @@
-// `npm run test:soak`: days of use within minutes, on SQLite or PostgreSQL, and the resources of the service's process in each quarter.
-// Exits with 0 only if no figure grew from the second quarter to the last and all chambers were committed.
+// `npm run test:soak`: days of use within minutes, on SQLite or PostgreSQL, and the resources of the service's process in each quarter. Exits
+// with 0 only if no figure grew from the second quarter to the last and all chambers were committed.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -17,15 +17,15 @@ const { values } = parseArgs({
     'rpc-calls': { type: 'string', default: '20000' },
     'page-loads': { type: 'string', default: '2000' },
     'freeze-seconds': { type: 'string', default: '12' },
-    /** Two snapshots of some 60 MB each. */
+    /** Space for two snapshots of about 60 MB each. */
     snapshots: { type: 'string' },
   },
 });
 const rounds = Number(values.rounds);
-if (!['sqlite', 'postgres'].includes(values.store)) throw new Error('--store is sqlite or postgres');
-if (!(rounds >= 4 && rounds % 4 === 0)) throw new Error('--rounds is a multiple of 4: each quarter has as many');
+if (!['sqlite', 'postgres'].includes(values.store)) throw new Error('--store must be sqlite or postgres');
+if (!(rounds >= 4 && rounds % 4 === 0)) throw new Error('--rounds must be a multiple of 4, because all quarters have the same number');
 
-// Otherwise the service, its chain and PostgreSQL would outlive the script.
+// Without this, the service, its chain and PostgreSQL would outlive the script.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => killTree(process.pid));
 
 const folder = mkdtempSync(join(tmpdir(), 'chambers-soak-'));

@@ -1,4 +1,4 @@
-// The measured process as its parent sees it: its clock, figures, log and development chain.
+// The measured process, as its parent controls it: its clock, figures, log and development chain.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { isAlive, processTree } from '../kit/process-tree.ts';
 import type { Measured, Order } from './service.ts';
 
 const PROGRAM = fileURLToPath(new URL('service.ts', import.meta.url));
-/** Small caches are full after the first quarter, agents sign while the clock advances, and connections of long-lived readers stay open. */
+/** Settings for the soak: caches are full after the first quarter, agents may sign while the clock advances, and long-lived readers stay connected. */
 const SETTINGS = {
   ...{
     PORT: '0',
@@ -30,10 +30,10 @@ export interface MeasuredService {
   readonly moveClock: (to: number) => Promise<void>;
   /** Measures the process; writes a heap snapshot to the path if one is given. */
   readonly measure: (snapshot?: string) => Promise<Measured>;
-  /** Freezes the chain's process for a time; the service may replace it. */
+  /** Freezes the chain's process for a time, during which the service may replace it. */
   readonly freezeChain: (millis: number) => Promise<void>;
   readonly killChain: () => void;
-  /** Returns the exit code. */
+  /** Stops the service, and returns its exit code. */
   readonly stop: () => Promise<number | string>;
 }
 
@@ -81,21 +81,21 @@ export async function startMeasured(folder: string, store: Readonly<Record<strin
   };
 }
 
-/** Anvil's process. */
+/** Finds Anvil's process. */
 function chainOf({ pid = 0 }: ChildProcess): number {
   const found = processTree(pid).find((each) => readFileSync(`/proc/${each}/comm`, 'utf8').trim() === 'anvil');
   if (found === undefined) throw new Error('the service has no development chain');
   return found;
 }
 
-/** A measurement stops the service, on a busy machine for longer than its lease, so it may lose the lease and take it again. */
+/** A measurement can stop a service on a busy machine for longer than its lease, which the service then loses and acquires again. */
 const LEASE_LINE = /"msg":"relayer (leading|standing by):/;
 
 /** Counts the lines of the service's own log. */
 export class ServiceLog {
   lines = 0;
   last = '';
-  /** The number of times that each text was logged since the last clear(), ignoring its time. */
+  /** Counts how often each text was logged since the last clear(), ignoring times. */
   readonly #repeats = new Map<string, number>();
 
   constructor(stream: Readable) {
@@ -108,7 +108,7 @@ export class ServiceLog {
     });
   }
 
-  /** Returns the texts that were logged more often, with their numbers, and resets the counts. */
+  /** Returns the texts that were logged too often, with their numbers, and resets the counts. */
   takeRepeated(max: number): readonly string[] {
     const repeated = [...this.#repeats].filter(([, times]) => times > max);
     this.#repeats.clear();

@@ -1,4 +1,4 @@
-// The requests of a browser to show a chamber, on their own connection: the page, its files, its history, the list and the documents.
+// The requests with which a browser shows a chamber, on their own connection: the page, its files, its history, the list and the documents.
 import { Agent as Connections } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { fetchOver } from './http.ts';

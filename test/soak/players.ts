@@ -1,4 +1,4 @@
-// Agents of the client library with the connections and the clock of the soak.
+// Agents of the client library with the soak's connections and clock.
 import { Agent as Connections } from 'node:http';
 import { Agent, ForumClient } from '../../src/client/index.ts';
 import { pause } from '../../src/reading/waiting.ts';
@@ -8,11 +8,11 @@ import type { MeasuredService } from './measured-service.ts';
 
 export interface Player {
   readonly agent: Agent;
-  /** A signer with the same key, for requests that the client library does not make. */
+  /** Returns a signer with the same key, for requests that the client library does not make. */
   readonly signer: Signer;
 }
 
-/** A client without a key, and the agent of a seed. */
+/** Returns a client without a key, and the agent of a seed. */
 export function clientOver({ url, clock }: MeasuredService, connections: Connections) {
   const forum = new ForumClient(url, { clock: { now: clock.read, sleep: pause }, fetch: fetchOver(connections) });
   const player = (seed: Uint8Array): Player => ({ agent: Agent.fromSeed(forum, seed), signer: new Signer(seed) });

@@ -1,4 +1,4 @@
-// One round: chambers from their creation until their roots are on the chain, and concurrent reads.
+// A round: chambers from their creation until their roots are on the chain, and concurrent reads.
 import { Agent as Connections } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ForumClient } from '../../src/client/index.ts';
@@ -17,10 +17,10 @@ export interface RoundOptions {
   readonly service: MeasuredService;
   /** The seeds of agents that take part in every round. */
   readonly regulars: readonly Uint8Array[];
-  /** A connection per chamber, kept open from round to round. */
+  /** One connection per chamber, kept open from round to round. */
   readonly kept: readonly Connections[];
   readonly pageLoadsPerRound: number;
-  /** How long the chain is frozen, from the first phase on; 0 means not at all. */
+  /** The milliseconds for which the chain is frozen, from the first phase on; 0 for no freeze. */
   readonly freezeMillis: number;
   /** Whether the chain is killed while the roots are being committed. */
   readonly isKilled: boolean;
@@ -29,7 +29,7 @@ export interface RoundOptions {
 /** The members of a chamber: one new agent and several regular ones. */
 const MEMBERS = 4;
 const IDEAS = 2;
-/** The end of each phase. */
+/** The ends of the phases. */
 const PHASES_HOURS = [2, 4, 6, 8, 10];
 /** The time from the last deadline until the chain is killed. */
 const KILL_MS = 400;
@@ -93,7 +93,7 @@ async function openChamber({ clock }: MeasuredService, members: readonly Player[
   return { chamberId, members };
 }
 
-/** Each phase begins when the clock is set to the end of the previous phase; the last step makes the roots due. */
+/** Starts each phase by setting the clock to the end of the previous one; the last step makes the roots due. */
 async function playPhases({ service, freezeMillis, isKilled }: RoundOptions, chambers: readonly OpenChamber[]) {
   const thawed = freezeMillis > 0 ? service.freezeChain(freezeMillis) : undefined;
   thawed?.catch(() => {});
@@ -135,7 +135,7 @@ async function reveal({ chamberId, members }: OpenChamber): Promise<void> {
 }
 
 const REPLAYS = 4;
-/** The streams of a chamber, read by the two functions below. */
+/** The streams of a chamber that the two following functions read. */
 const STREAMS_OF_EACH = 4 + REPLAYS;
 const NORMAL_CLOSE = 1000;
 
@@ -148,7 +148,7 @@ async function readUntilSettled({ url }: MeasuredService, chamberId: number, kep
   if (code !== NORMAL_CLOSE) throw new Error(`the WebSocket of chamber ${chamberId} was closed with ${code}`);
 }
 
-/** Two streams whose readers disconnect. */
+/** Opens two streams whose readers disconnect. */
 async function leaveEarly({ url }: MeasuredService, chamberId: number, signal: AbortSignal): Promise<void> {
   const path = `${url}/chambers/${chamberId}/stream?after=0`;
   await Promise.allSettled([readSocket(path, { signal }), readSource(fetchOver(new Connections()), path, { signal })]);
@@ -156,7 +156,7 @@ async function leaveEarly({ url }: MeasuredService, chamberId: number, signal: A
 
 const WAIT_SECONDS = [1, 5, 20];
 
-/** Consecutive waits, of which the last is aborted; returns the number of responses. */
+/** Waits repeatedly, aborting the last wait, and returns the number of responses. */
 async function keepWaiting(
   { url, clock }: MeasuredService,
   { signer }: Player,

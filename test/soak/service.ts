@@ -1,5 +1,5 @@
-// The measured program: the shipped service in its own process, with a clock that its parent sets. It reports its resources on request,
-// and stops when its parent disconnects.
+// The measured program: the shipped service in its own process, with a clock that the parent sets. The program reports its resources on
+// request, and stops when the parent disconnects.
 import { subscribe } from 'node:diagnostics_channel';
 import type { EventEmitter } from 'node:events';
 import { mkdirSync, readdirSync } from 'node:fs';
@@ -24,13 +24,13 @@ export interface Measured {
 
 const Timeout = setTimeout(() => {}, 0).constructor as NewableFunction;
 const QUIET_MS = 100;
-/** The number of sockets must be unchanged for this many checks. */
+/** The number of checks for which the number of sockets must be unchanged. */
 const QUIET_LOOKS = 8;
 /** The number of samples per measurement. */
 const MOMENTS = 3;
 const MOMENT_MS = 2_000;
 
-// The folder for the development chain's state if the log is in PostgreSQL.
+// The folder for the state of the development chain, if the log is in PostgreSQL.
 mkdirSync('data', { recursive: true });
 const sockets = watchSockets();
 let rpcCalls = 0;
@@ -70,7 +70,7 @@ function watchSockets(): ReadonlySet<Socket> {
   return open;
 }
 
-/** Their number can't be read in any other way. */
+/** Node has no other way to read their number. */
 function countFollowers(forum: Forum): () => number {
   let count = 0;
   const follow = forum.follow.bind(forum);
@@ -87,7 +87,7 @@ function countFollowers(forum: Forum): () => number {
   return () => count;
 }
 
-/** Resources in use at one sample are gone at another; leaked resources are present in every sample. */
+/** Takes the minimum of several samples: resources in use at one sample are gone at another, but leaked ones are present in every sample. */
 async function measure(snapshot: string | undefined): Promise<Measured> {
   const moments = [await figuresNow()];
   while (moments.length < MOMENTS) {
@@ -131,7 +131,7 @@ function listenersOf(emitter: EventEmitter): number {
   return emitter.eventNames().reduce((sum, name) => sum + emitter.listenerCount(name), 0);
 }
 
-/** The number of instances on the heap. */
+/** Returns the number of instances on the heap. */
 function count(type: NewableFunction): number {
   return queryObjects(type, { format: 'count' });
 }

@@ -5,7 +5,7 @@ import { runSoak } from './soak.ts';
 
 // The measurements read /proc.
 describe.skipIf(process.platform !== 'linux')('a soak', () => {
-  it('a soak leaks no resources in the process despite faults of the chain, and commits every chamber', {
+  it('a soak leaks no resources despite faults of the chain, and commits every chamber', {
     timeout: 300_000,
   }, async () => {
     const store = { DATABASE_PATH: temporaryDatabase() };

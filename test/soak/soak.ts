@@ -1,5 +1,5 @@
-// A soak: rounds of use in four quarters against a service in another process, which is measured after each round. Chambers and traffic
-// are the same in every quarter, so the resources of the process must be the same, too.
+// A soak: rounds of use in four quarters against a service in another process, which is measured after each round. Chambers and traffic are
+// the same in every quarter, so the resources of the process must be the same, too.
 import { Agent as Connections } from 'node:http';
 import { ChainCalls } from './chain-calls.ts';
 import { type Companions, openCompanions } from './companions.ts';
@@ -16,10 +16,10 @@ export interface SoakOptions {
   /** The number of rounds per quarter, at least one. */
   readonly roundsPerQuarter: number;
   readonly chambersPerRound: number;
-  /** The number of RPC calls in the whole run, by the service and by the soak. */
+  /** The number of RPC calls of the service and the soak in the whole run. */
   readonly rpcCalls: number;
   readonly pageLoadsPerRound: number;
-  /** How long the chain is frozen in the two compared quarters, before it is killed. */
+  /** The milliseconds for which the chain is frozen, in the two compared quarters, before it is killed. */
   readonly freezeMillis: number;
   /** A folder for heap snapshots after the second quarter and at the end. */
   readonly snapshots?: string | undefined;
@@ -32,7 +32,7 @@ const IDLE_AGENTS = 16;
 /** The maximum repetitions of a log line in one round, because a lasting condition must not be logged repeatedly. */
 const LINE_REPEATS_MAX = 2;
 
-/** Returns the problems. */
+/** Runs the soak, and returns the problems. */
 export async function runSoak({ folder, store, onQuarter, ...plan }: SoakOptions): Promise<readonly string[]> {
   const service = await startMeasured(folder, store);
   const kept = Array.from({ length: plan.chambersPerRound }, () => new Connections({ keepAlive: true, maxSockets: 1 }));
@@ -52,12 +52,12 @@ export async function runSoak({ folder, store, onQuarter, ...plan }: SoakOptions
     problems.push(...companions.problems(), ...growthProblems(rows));
   } catch (error) {
     const reason = error instanceof Error ? error.message : error;
-    problems.push(`the run broke off: ${reason}; the last line of the log: ${service.log.last}`);
+    problems.push(`the run failed: ${reason}; the last line of the log: ${service.log.last}`);
   }
   companions?.close();
   for (const each of kept) each.destroy();
   const exit = await service.stop();
-  return exit === 0 ? problems : [...problems, `the service ended with ${exit}: ${service.log.last}`];
+  return exit === 0 ? problems : [...problems, `the service exited with ${exit}: ${service.log.last}`];
 }
 
 interface SoakContext extends Omit<SoakOptions, 'folder' | 'store' | 'onQuarter'> {

@@ -1,4 +1,4 @@
-// Streams read to their end.
+// Reads streams to their end.
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
 import type { Fetch } from '../../src/client/index.ts';
@@ -9,7 +9,7 @@ interface Reading {
   readonly onEvent?: () => void;
 }
 
-/** Server-sent events; resolves when the service ends the stream. */
+/** Reads server-sent events; resolves when the service ends the stream. */
 export async function readSource(fetch: Fetch, url: string, { signal, onEvent }: Reading = {}): Promise<void> {
   const response = await fetch(url, { headers: { accept: 'text/event-stream' }, ...(signal && { signal }) });
   if (!response.ok) throw new Error(`${url}: ${response.status} ${await response.text()}`);
@@ -17,7 +17,7 @@ export async function readSource(fetch: Fetch, url: string, { signal, onEvent }:
   for await (const { id } of readEvents(text)) if (id !== '') onEvent?.();
 }
 
-/** A WebSocket's messages; resolves with the code with which the service closes it. */
+/** Reads a WebSocket's messages; resolves to the code with which the service closes it. */
 export async function readSocket(url: string, { signal, onEvent }: Reading = {}): Promise<number> {
   const socket = new WebSocket(url.replace('http', 'ws'), { perMessageDeflate: false });
   const end = () => socket.terminate();

@@ -50,7 +50,7 @@ describe('a verifier key', () => {
     ['base64 without its padding', VERIFIER_KEY.replace('10TW', '10')],
     ['a short key', 'PeterNeumann+c74f20a3+AQ=='],
     ['nothing', ''],
-  ])('with %s is rejected', (_, text) => {
+  ])('a verifier key with %s is rejected', (_, text) => {
     expect(parseVerifierKey(text)).toBeUndefined();
   });
 
@@ -103,7 +103,7 @@ describe('a signed note', () => {
     ['with a lone surrogate', NOTE.replace('think', 'th\ud800nk')],
     ['with 101 signatures', NOTE + (NOTE.split('\n\n')[1] ?? '').repeat(100)],
     ['that is empty', ''],
-  ])('%s is rejected', (_, text) => {
+  ])('a note %s is rejected', (_, text) => {
     expect(parseNote(text)).toBeUndefined();
   });
 });
@@ -157,7 +157,7 @@ describe('the text of a checkpoint', () => {
     ['an empty extension line', `${text}\n`],
     ['no final newline', text.slice(0, -1)],
     ['two lines', text.split('\n').slice(0, 2).join('\n')],
-  ])('with %s is rejected', (_, malformed) => {
+  ])('a checkpoint with %s is rejected', (_, malformed) => {
     expect(parseCheckpoint(malformed)).toBeUndefined();
   });
 });

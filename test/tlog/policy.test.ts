@@ -46,7 +46,7 @@ describe('a policy', () => {
     ['a witness key as a log key', `log ${WITNESS_KEY}\nquorum none`],
     ['a repeated key', `log ${LOG_KEY}\nlog ${LOG_KEY}\nquorum none`],
     ['a carriage return', 'quorum none\r\n'],
-  ])('with %s is rejected', (_, text) => {
+  ])('a policy with %s is rejected', (_, text) => {
     expect(() => parsePolicy(text)).toThrow();
   });
 });

@@ -55,7 +55,7 @@ describe('the path of a tile', () => {
     '/tile/0/000',
     'tile/0/%30%30%30',
     '',
-  ])('%s is rejected', (path) => {
+  ])('the tile path %j is rejected', (path) => {
     expect(parseTilePath(path)).toBeUndefined();
   });
 });

@@ -40,7 +40,7 @@ describe('the leaves of the Merkle tree', () => {
     'relay.deploy_submitted',
     'idea.deployed',
     'idea.deploy_failed',
-  ])('leave out %s', (type) => {
+  ])('the leaves of the Merkle tree exclude %s', (type) => {
     expect(isMove({ type } as ChamberEvent)).toBe(false);
   });
 });

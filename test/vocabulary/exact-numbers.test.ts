@@ -23,7 +23,7 @@ describe('a number', () => {
     '{"refinement":{"x":1.0000000000000001}}',
     '{"refinement":[3.1415926535897931],"ideaId":1}',
     '{"comment":"1.00000000000000000000000001 and 1e-400 \\" 2.0000000000000001"}',
-  ])('%s is accepted', (text) => {
+  ])('the numbers in %s are accepted', (text) => {
     expect(check(text)).toBeUndefined();
   });
 
@@ -39,7 +39,7 @@ describe('a number', () => {
     ['{"refinement":[1],"bps":5.0000000000000001}', 'bps: the number 5.0000000000000001 must be'],
     [`[${'1'.repeat(50)}]`, `body: the number ${'1'.repeat(40)} has more than 17 significant digits`],
     ['[123456789012345678]', 'body: the number 123456789012345678 has more than 17 significant digits'],
-  ])('%s is rejected', (text, detail) => {
+  ])('a number in %s is rejected', (text, detail) => {
     expect(check(text)).toEqual({ code: 'FORUM_ERR_VALIDATION', detail: expect.stringContaining(detail) });
   });
 });

@@ -20,7 +20,7 @@ describe('parsing hostile JSON', () => {
     '[9007199254740991, -9007199254740991, 0.1, -1.5e-7, 1e2, -0]',
     ' \t\r\n{ } ',
     'null',
-  ])('takes %s as JSON.parse does', (text) => {
+  ])('parsing %s returns what JSON.parse returns', (text) => {
     expect(parseJson(text)).toEqual(JSON.parse(text));
   });
 
@@ -89,7 +89,7 @@ describe('parsing hostile JSON', () => {
     '"abc',
     '"\\"',
     '\u00a0[]',
-  ])('rejects malformed %j', (text) => {
+  ])('parsing rejects malformed %j', (text) => {
     expect(outcomeOf(() => parseJson(text))).toEqual(refusal('not valid JSON'));
   });
 

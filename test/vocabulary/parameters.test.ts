@@ -63,7 +63,7 @@ describe('a query', () => {
     ['?member=x', 'member: unknown query parameter; known: phase, limit'],
     ['?limits=1', 'limits: unknown query parameter; did you mean "limit"?'],
     ['?=1', 'query: unknown query parameter; known: phase, limit'],
-  ])('%s is rejected', (query, detail) => {
+  ])('the query %j is rejected', (query, detail) => {
     expect(check(query)).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
   });
 });

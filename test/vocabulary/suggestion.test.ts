@@ -13,7 +13,7 @@ describe('a suggestion', () => {
     ['form', 'from'],
     ['too', 'to'],
     ['befo', 'before'],
-  ])('for %s is %s', (misspelt, name) => {
+  ])('the suggestion for %s is %s', (misspelt, name) => {
     expect(suggestion(misspelt, NAMES)).toBe(`did you mean "${name}"?`);
   });
 

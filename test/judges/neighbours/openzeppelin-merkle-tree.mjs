@@ -11,6 +11,6 @@ for (let eventId = 1; eventId <= eventCount; eventId++) {
   assert.ok(SimpleMerkleTree.verify(merkleRoot, leaf, proof));
   leaves.push(leaf);
 }
-// As src/audit/README.md says: a tree that the package builds itself is another one.
+// A tree that the package builds itself differs, as src/audit/README.md explains.
 assert.notEqual(SimpleMerkleTree.of(leaves).root, merkleRoot);
 console.log(`${eventCount} proofs by SimpleMerkleTree.verify`);

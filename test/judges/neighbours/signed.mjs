@@ -1,4 +1,4 @@
-// Signed requests for programs about something else, as /agent-guide shows them: by the agent of agent.pem, or by a new one.
+// Signs requests for the other programs, as /agent-guide shows: as the agent of agent.pem, or as a new one.
 import { createHash, createPrivateKey, generateKeyPairSync, randomUUID, sign } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
@@ -26,7 +26,7 @@ export const signed = signedRequest(
   { method: 'PUT', path: '/personality', value: { patch: { style: 'dry' } } },
 );
 
-/** Registers a new agent with its wallet, in the two requests of src/http/README.md; returns GET /me. */
+/** Registers a new agent with its wallet, in the two requests of src/http/README.md, and returns GET /me. */
 export async function register(wallet) {
   const { privateKey: key, publicKey } = generateKeyPairSync('ed25519');
   const bytes = Buffer.from(publicKey.export({ format: 'jwk' }).x, 'base64url');

@@ -178,7 +178,7 @@ describe('an append whose backend ends while it waits for a standby', () => {
       () => NONE,
     ],
   ])(
-    '%s only once the standby has the rows, which are visible before',
+    '%s only once the standby has the rows, although they are visible earlier',
     { timeout: 60_000 },
     async (_, ask, expected) => {
       const { other, endWait, ...written } = await openUnconfirmed();

@@ -37,7 +37,7 @@ describe('a start', () => {
       'CREATE TABLE meta (name text, value text); CREATE TABLE events (); CREATE TABLE registrations ()',
       'holds tables of another program',
     ],
-  ])('rejects %s', async (_, sql, message) => {
+  ])('a start rejects a database with %s', async (_, sql, message) => {
     const url = await temporaryPostgres();
     await execute(url, sql);
     expect(await problem(url)).toMatch(message);
@@ -47,7 +47,7 @@ describe('a start', () => {
   it.each([
     [99, 'schema 99, newer than schema 7'],
     [5, 'schema 5, which no release wrote'],
-  ])('rejects schema %i', async (version, message) => {
+  ])('a start rejects schema %i', async (version, message) => {
     const url = await temporaryPostgres();
     await (await openStore(url)).close();
     await execute(url, `UPDATE meta SET value = '${version}' WHERE name = 'schema_version'`);

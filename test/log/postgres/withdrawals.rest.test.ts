@@ -17,7 +17,7 @@ const PACE = { turnSeconds: 600, rounds: { proposal: 1, debate: 1 }, minMembers:
 it.each([
   ['two nodes on PostgreSQL', 2],
   ['one process on SQLite', 1],
-] as const)('%s', { timeout: 300_000 }, async (_title, count) => {
+] as const)('a withdrawal and the pass that ends the debate get one order, by %s', { timeout: 300_000 }, async (_title, count) => {
   const clock = new TestClock();
   const url = count === 2 ? await temporaryPostgres() : undefined;
   const nodes: TestService[] = [];
