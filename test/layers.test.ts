@@ -146,7 +146,7 @@ function circles(): readonly string[] {
   return found;
 }
 
-/** The packages that are loaded with a file, without dynamic imports and those of types. */
+/** Returns the packages that a file loads statically, except imports of types. */
 function packagesLoadedWith(entry: string): ReadonlySet<string> {
   const texts = new Map(sources.map(({ path, text }) => [path, text]));
   const [seen, packages] = [new Set<string>(), new Set<string>()];
@@ -163,7 +163,7 @@ function packagesLoadedWith(entry: string): ReadonlySet<string> {
 }
 
 describe('the service', () => {
-  it('does not load the packages of a chain or a database server before it needs them', () => {
+  it('the service loads the packages of a chain or a database server only when it needs them', () => {
     const packages = packagesLoadedWith('src/main.ts');
     expect(packages).toContain('hono');
     expect(packages).not.toContain('viem');
@@ -171,7 +171,7 @@ describe('the service', () => {
   });
 });
 
-describe('no import leads back', () => {
+describe('circular imports', () => {
   it('layers have no circular imports: each imports only those above it in the list', () => {
     const order = Object.keys(MAY_IMPORT);
     const wrong = Object.entries(MAY_IMPORT).flatMap(([layer, allowed]) =>
@@ -185,7 +185,7 @@ describe('no import leads back', () => {
   });
 });
 
-describe('what is pure', () => {
+describe('pure code', () => {
   const pure = sources.filter(({ layer }) => PURE.includes(layer));
 
   it('pure code uses no clock, no randomness and no environment', () => {
@@ -203,7 +203,7 @@ describe('what is pure', () => {
   });
 });
 
-describe('a line is hashed', () => {
+describe('hashing a line', () => {
   it('lines are hashed only by the tree and by code that distinguishes stubs from other lines', () => {
     // The auditor verifies stubs with its own verifier.
     const MAY = ['src/crypto/merkle.ts', 'src/crypto/stub.ts', 'src/audit/line/leaf.ts', 'src/audit/line/originals.ts'];

@@ -26,7 +26,7 @@ const JOINED = `a${SENDABLE.join('b')}c`;
 
 const unseenIn = (text: string) => [...text.replaceAll('\n', '')].filter((character) => UNSEEN.test(character));
 
-describe('one function', () => {
+describe('the functions for visible text', () => {
   it('visibleLine removes or replaces every invisible character', () => {
     expect(ALL.length).toBeGreaterThan(4_000);
     const left = ALL.filter((character) => !['ab', 'a b'].includes(visibleLine(`a${character}b`)));
@@ -49,7 +49,7 @@ describe('one function', () => {
   });
 });
 
-describe('shown nowhere:', () => {
+describe('invisible characters', () => {
   it('the page shows no invisible characters', () => {
     const html = toHtml(h('p', { title: JOINED }, JOINED, h('bdi', {}, JOINED)));
     expect(unseenIn(html)).toEqual([]);

@@ -70,7 +70,7 @@ function forged(payload: Line): string {
   return toText(rechained(lines.with(ANN_JOINED, { ...lines[ANN_JOINED], payload }) as Line[]));
 }
 
-describe('by lines and accounts', () => {
+describe('admission by lines and accounts', () => {
   test('an honest log whose proposal names the wallet of the seat is sound', async () => {
     const { broken, check } = await audit(toText(rechained(lines)), { accounts });
     expect(broken).toEqual([]);
@@ -88,7 +88,7 @@ describe('by lines and accounts', () => {
   });
 });
 
-describe('by the chain', () => {
+describe('balances on the chain', () => {
   async function balances(text: string, rpcUrl = anvil.rpcUrl) {
     const chamber = await auditLines(text, {});
     await compareBalances(chamber, { chain: new AuditedChain(rpcUrl, []), policy: {} });

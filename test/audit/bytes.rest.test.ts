@@ -22,7 +22,7 @@ function withByte(at: number, byte: number): Buffer {
   return mutant;
 }
 
-describe('a changed byte, with only its line and the two neighbours audited, and any signatures accepted', () => {
+describe('a changed byte of a line, audited with its two neighbours and without checking signatures', () => {
   const random = new Random(7);
 
   test.each(lines)('any changed byte of line %i is detected', async (eventId) => {

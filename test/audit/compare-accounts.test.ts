@@ -97,7 +97,7 @@ test('an audit without accounts breaks nothing and names the option', async () =
   expect(check('registration').note).toContain('--accounts');
 });
 
-describe('a service is caught that', () => {
+describe('a service with false account lines', () => {
   test('a service that gives the token to a different wallet is caught', async () => {
     const forged = altered(moves, PROPOSAL, { creatorWallet: OTHER_WALLET });
     const found = await registrations({ moves: forged });

@@ -147,7 +147,7 @@ describe('an honest log', () => {
   });
 });
 
-describe('a service that denies an idea its token is caught', () => {
+describe('a service that denies a token', () => {
   test('a service that denies a token is caught by the transaction that succeeded', async () => {
     const { txHash = '' } = payloadOf(deployed, 'idea.deployed');
     const [verdict, sentence] = await claims(denied(txHash));
@@ -179,7 +179,7 @@ describe('a service that denies an idea its token is caught', () => {
     expect([verdict, sentence]).toEqual(['broken', expect.stringMatching(/its call succeeds in block \d+$/)]);
   });
 
-  describe('whose call succeeds,', () => {
+  describe('a denied token whose call succeeds', () => {
     const creatorWallet = `0x${'11'.repeat(20)}` as const;
     const policy = () => ({ factories: [info.factoryAddress] });
     const idea = { ideaId: 'idea-1', name: 'None', ticker: 'NONE', description: '', creatorWallet };
@@ -282,7 +282,7 @@ describe('a service that denies an idea its token is caught', () => {
   });
 });
 
-describe('after the owner appointed another relayer of the factory,', () => {
+describe('a new relayer of the factory', () => {
   const policy = () => ({ factories: [info.factoryAddress] });
 
   test('a failed deployment is verified after a change of the factory’s relayer', async () => {
@@ -320,7 +320,7 @@ describe('after the owner appointed another relayer of the factory,', () => {
   });
 });
 
-describe('where the chain was reorganized,', () => {
+describe('a reorganized chain', () => {
   const reorganized = { allowReorganized: true, maxSkewSeconds: 3 * 86_400 };
 
   test('a recorded time that the service could not have observed is undecided after a reorganization', async () => {

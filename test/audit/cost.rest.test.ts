@@ -20,7 +20,7 @@ const AUDITS = casesOf({
   '--chamber=1': ['gzipBomb', 'endlessLine', 'smallValues'],
 });
 
-describe('the auditor', AGAIN, () => {
+describe('the cost of an audit', AGAIN, () => {
   it.each(AUDITS)('an audit of a service with the option %j has a bounded cost under %s', async (option, attack) => {
     const attacked = await costs.attackedBy(attack, 'audit', auditService(option));
     expectCheap(attacked);
@@ -36,7 +36,7 @@ describe('the auditor', AGAIN, () => {
 });
 
 /** Each audit ends by a time limit, the auditor's after 20 timeouts, so these tests run concurrently. */
-describe('bytes that drip', AGAIN, () => {
+describe('dripping bytes', AGAIN, () => {
   it.concurrent.each([
     ['chamber list', (url: string) => costs.runCli(['chamber', 'list', `--url=${url}`])],
     ['doctor', (url: string) => costs.runCli(['doctor', url])],

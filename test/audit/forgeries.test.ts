@@ -49,7 +49,7 @@ const isOf =
   ({ type: its }: Line) =>
     its === type;
 
-describe('a transaction to another contract', () => {
+describe('a transaction to a different contract', () => {
   const withTarget = async (eventId: number, to: Hex = DEAD, chainId = 31_337) => {
     const { payload } = records[eventId - 1] as unknown as { payload: RelayTransaction };
     const { data = '0x', nonce = 0, maxFeePerGas = 0n } = parseTransaction(payload.rawTransaction);

@@ -94,7 +94,7 @@ const LIST: readonly (readonly [string, Hostile, number, RegExp])[] = [
   ['is nested deeply', (response) => response.end('['.repeat(50_000)), 2, /is not JSON/],
 ];
 
-describe('a list of chambers that', () => {
+describe('a hostile list of chambers', () => {
   test.each(LIST)('an audit ends if a list of chambers %s', async (_what, hostile, exitCode, sentence) => {
     respond = (path, response) => hostile(response, path);
     const result = await run(limitsFor(sentence));
@@ -131,7 +131,7 @@ const LINES: readonly (readonly [string, Hostile, number, RegExp])[] = [
   ['stop', (response) => response.writeHead(200).write(lines.slice(0, 5_000)), 6, /silent for 0\.2 s/],
 ];
 
-describe('lines of a service that', () => {
+describe('hostile lines of a service', () => {
   test.each(LINES)('an audit ends if the lines of a service %s', async (_what, hostile, exitCode, sentence) => {
     respond = (path, response) => hostile(response, path);
     expect(await run({ chamber: 1, ...limitsFor(sentence) })).toEqual({
@@ -155,7 +155,7 @@ const RPC: readonly (readonly [string, Hostile, RegExp])[] = [
   ],
 ];
 
-describe('a chain whose response', () => {
+describe('a hostile chain', () => {
   test.each(RPC)('an audit ends if the response of a chain %s', async (_what, hostile, sentence) => {
     respond = (path, response) => hostile(response, path);
     const registries = ['0x5FbDB2315678afecb367f032d93F642f64180aa3'];
@@ -166,7 +166,7 @@ describe('a chain whose response', () => {
   });
 });
 
-describe('a file', () => {
+describe('a hostile file', () => {
   test('a file with a line of 300 MB is read up to 4 MiB', async () => {
     const path = join(folder, 'long');
     writeFileSync(path, '');

@@ -234,7 +234,7 @@ describe('a log that shows an old checkpoint', () => {
   });
 });
 
-describe('a line that is served only after its chamber was judged', () => {
+describe('a line first served after its chamber was judged', () => {
   const seconds = (count: number) => new Date(NOW + count * 1_000).toISOString();
   const grown = (ts: string | undefined) => ({ entries: [...HONEST, lineAfter(HONEST, 1, { ts })] });
   const WITHHELD = /^event 4 of chamber 1 was not served when the lines were judged/;
@@ -272,7 +272,7 @@ describe('a line that is served only after its chamber was judged', () => {
   });
 });
 
-describe('entries of accounts without a line', () => {
+describe('account entries without a line', () => {
   const OLD = chain(ACCOUNT, ACCOUNT, 1, ACCOUNT);
   const creation = lineAfter([], 1, { payload: { serviceKeys: {} } });
 
@@ -342,7 +342,7 @@ describe('entries of accounts without a line', () => {
   });
 });
 
-describe('the accounts by which chambers were judged', () => {
+describe('the accounts used to judge chambers', () => {
   const entries = chain(ACCOUNT, ACCOUNT, ACCOUNT, 1);
   const account = (lines: readonly LoggedLine[]): AccountLog => {
     const ofLine = ({ line }: LoggedLine) => ({ leaf: toHex(leafHash(Buffer.from(line))), at: NOW - HOUR });

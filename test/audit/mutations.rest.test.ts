@@ -45,7 +45,7 @@ describe('a member', () => {
   });
 });
 
-describe('the same record in other bytes', () => {
+describe('the same record as different bytes', () => {
   const variants: readonly (readonly [string, (line: string) => string])[] = [
     ['a space', (line) => line.replace(':', ': ')],
     ['a carriage return', (line) => `${line}\r`],

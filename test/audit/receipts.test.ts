@@ -327,7 +327,7 @@ describe('receipts', () => {
   });
 });
 
-describe('what agents had seen', () => {
+describe('seen events', () => {
   it(
     'a seen event exposes a replaced line and all findings that follow from it',
     SLOW,

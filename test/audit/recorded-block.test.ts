@@ -61,7 +61,7 @@ function judged({ wallet = WALLET, signature = '0x', seconds = 0, newerSeconds, 
   return judgeContractProof({ eventId: 2, wallet, hash: HASH, signature, ...named }, { chain, policy });
 }
 
-describe('a block that a line names', () => {
+describe('a recorded block', () => {
   it.each([[{ seconds: 0 }], [{ seconds: NEXT_SECONDS - 1 }], [{ newerSeconds: 300 }], [{ seconds: -60 }]])(
     'a recorded block is verified while it is about the newest: %j',
     async (asked) => {

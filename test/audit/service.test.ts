@@ -195,7 +195,7 @@ describe('a service whose clock differs', () => {
   });
 });
 
-describe('a service that withholds', () => {
+describe('a service that withholds an outcome', () => {
   const noOutcome = () => {
     between.refuseOf = (path) => (path === '/chambers/1/outcome' ? 404 : undefined);
   };
@@ -210,7 +210,7 @@ describe('a service that withholds', () => {
   });
 });
 
-describe('a service whose list of chambers', () => {
+describe('a service with a false list of chambers', () => {
   const problems = () => (JSON.parse(stdout) as { readonly problems: readonly string[] }).problems;
   const list = (listOf: (ids: readonly number[], before: string | null) => readonly number[]) => {
     between.lie = (path, text) => {
@@ -293,7 +293,7 @@ test('a service that omits a member’s account from its log is caught', async (
   );
 });
 
-describe('a service whose accounts', () => {
+describe('a service with false accounts', () => {
   test('a service without accounts is caught', async () => {
     between.lie = (path, text) => (path.startsWith('/agents/') ? '{"detail":"agent not found"}' : text);
     expect(await run({ chamber: 1 })).toBe(3);
@@ -348,7 +348,7 @@ describe('exported lines', () => {
   });
 });
 
-describe('a report that is kept as a file', () => {
+describe('a report file', () => {
   const keep = (path: string, ...words: readonly string[]) =>
     runCommand(['audit', live.baseUrl, '--chamber=1', `--report=${path}`, atNow(), ...words]);
   const readReport = (path: string) => JSON.parse(readFileSync(path, 'utf8'));

@@ -31,7 +31,7 @@ async function audit({ running, between }: Awaited<ReturnType<typeof played>>, o
 
 const OVERDUE = 'event 4 is under no checkpoint, although it is more than a minute old';
 
-describe('an event that is a minute old and in no tree', () => {
+describe('an event that is a minute old and not in the log', () => {
   it('a newer event does not hide an overdue event that the log lacks', SLOW, async () => {
     const world = await played();
     world.between.lie = (path, text) => (/events\/[45]\/tlog-proof$/.test(path) ? 'none' : text);
@@ -57,7 +57,7 @@ describe('an event that is a minute old and in no tree', () => {
   });
 });
 
-describe('a chamber that is listed only once the log was read', () => {
+describe('a chamber listed after the log was read', () => {
   it('a chamber listed after the log was read must be under the largest checkpoint that its proofs show', SLOW, async () => {
     const running = await run();
     await debating(running);

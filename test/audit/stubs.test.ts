@@ -70,7 +70,7 @@ describe('a chamber with withheld texts', () => {
   });
 });
 
-describe('a stub that is contradicted', () => {
+describe('a contradicted stub', () => {
   it.each([
     ['by the original line', 'a stub that changes a stance, and the original line', 'stub-and-line'],
     ['by another stub', 'a stub, and another stub of its event with a different stance', 'two-stubs'],

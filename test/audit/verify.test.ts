@@ -25,7 +25,7 @@ function draw(chance: number): void {
   vi.spyOn(Math, 'random').mockReturnValue(chance);
 }
 
-describe('a verifier that is wrong', () => {
+describe('a faulty verifier', () => {
   test.each([
     ['refuses everything', refusing],
     ['fails', failing],

@@ -79,7 +79,7 @@ test.each(['key', 'wallet'] as const)('a proven wallet and a retirement by the %
   expect(await registration({ origins: [PUBLIC_URL] })).toMatchObject({ broken: [], verdict: 'verified' });
 });
 
-describe('a proof is broken that', () => {
+describe('broken proofs', () => {
   beforeEach(() => retired('key'));
 
   test('a proof moved to the account of another agent is broken', async () => {
@@ -161,7 +161,7 @@ test('a claim that a wallet was proven is broken if no given line proves it', as
   });
 });
 
-describe('with --allow-unsigned', () => {
+describe('unsigned account changes', () => {
   const changed = (payload: Line, type = 'agent.personality_changed') => {
     const [registered = {}] = account;
     return [
@@ -194,7 +194,7 @@ describe('with --allow-unsigned', () => {
   });
 });
 
-describe('behind a registration that nobody signed, which the moves name', () => {
+describe('a contract’s proof before an unsigned registration', () => {
   const BLOCK = { chainId: 31_337, blockNumber: 41, blockHash: `0x${'c3'.repeat(32)}` };
 
   /** ANN's account ends with a registration of the same wallet, whose request held an e-mail address; a contract made the proof. */
@@ -228,7 +228,7 @@ describe('behind a registration that nobody signed, which the moves name', () =>
   });
 });
 
-describe('a retirement is broken', () => {
+describe('broken retirements', () => {
   test.each([1, PROPOSAL])('a retirement is broken if a move names it: event %i', async (eventId) => {
     await retired('key');
     const { broken, sentence } = await registration({ moves: altered(moves, eventId, { accountEventId: RETIREMENT }) });

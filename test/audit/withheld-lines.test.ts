@@ -45,7 +45,7 @@ async function audited({ ageMs, aheadMs = 0, shown = COMMENTS + 2, behindMs = 0 
   return { exitCode, verdict: views?.verdict, note: views?.note, sentence: views?.findings.at(0)?.sentence };
 }
 
-describe('lines that come while the views are compared', () => {
+describe('lines that appear while the views are compared', () => {
   const WITHHELD = 'event 4 was not served at first, although it is dated more than a minute before';
 
   it('lines that appear during a comparison are broken if they predate the first read by more than a minute', SLOW, async () => {

@@ -105,7 +105,7 @@ describe('a signed request', () => {
   });
 });
 
-describe('signatures of others in addition to sig1', () => {
+describe('additional signatures', () => {
   const own = vectors.accepted[0] as (typeof vectors.accepted)[number];
   const foreign = (count: number, more = '') => {
     const labels = Array.from({ length: count }, (_, index) => `proxy-${index}`);

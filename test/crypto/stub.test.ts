@@ -81,7 +81,7 @@ function stubOf(line: Line, terms: Parameters<typeof withhold>[1] = TERMS) {
   return fromLine(made.stub) as ForumEvent & { readonly withheld: Withheld };
 }
 
-describe('a stub keeps everything of its event except the texts', () => {
+describe('the contents of a stub', () => {
   it.each<[string, Line, object, boolean]>([
     [
       'a registration: no label, an empty personality',
@@ -173,7 +173,7 @@ describe('a stub keeps everything of its event except the texts', () => {
   });
 });
 
-describe('a line is never withheld', () => {
+describe('lines that are never withheld', () => {
   it.each(
     (['chamber.passed', 'chamber.admitted', 'chamber.started', 'chamber.withdrawn'] as const).map(
       (type) => [type, moveOfEvent[type].example.payload] as const,

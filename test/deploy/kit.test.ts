@@ -97,7 +97,7 @@ function requireValid(skip: TestContext['skip'], name: string, unit: string): vo
   execFileSync('systemd-analyze', words, { stdio: 'pipe' });
 }
 
-describe('the unit', () => {
+describe('the systemd unit', () => {
   it('the unit starts the service like npm start', () => {
     expect(UNIT).toContain(`\nExecStart=/opt/chambers/${START}\n`);
   });

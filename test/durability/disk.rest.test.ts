@@ -148,7 +148,7 @@ describe('a damaged disk', () => {
   );
 });
 
-describe('a deleted -wal', () => {
+describe('a deleted -wal file', () => {
   it('a deleted -wal file loses no accepted move: the process saves them before it exits', async () => {
     const path = temporaryDatabase();
     const player = await newPlayer(path);

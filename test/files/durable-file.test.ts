@@ -102,7 +102,7 @@ describe('appendLine', () => {
     ['removes a first line that was cut off', '{"b', '2\n'],
     ['removes the zeros that a power cut may leave', '{"a":1}\n\0\0\0', '{"a":1}\n2\n'],
     ['completes a line that lacks only its line break', `{"a":1}\n{"b":"${LONG}"}`, `{"a":1}\n{"b":"${LONG}"}\n2\n`],
-  ])('%s', async (_, torn, repaired) => {
+  ])('appendLine %s', async (_, torn, repaired) => {
     writeFileSync(path, torn);
     await appendLine(path, '2');
     expect(content()).toBe(repaired);

@@ -9,7 +9,7 @@ it.each([
   ['a file that its group may read', 0o640, 'linux', true],
   ['a file that others may read', 0o604, 'darwin', true],
   ['a file on Windows, which reports this mode for every file', 0o666, 'win32', false],
-])('%s: mode %o on %s', (_, mode, platform, isOpen) => {
+])('%s (mode %o on %s) is open to others: %s', (_, mode, platform, isOpen) => {
   const folder = temporaryFolder();
   const path = join(folder, 'key');
   writeFileSync(path, 'secret');

@@ -127,7 +127,7 @@ describe('group commit', () => {
   });
 });
 
-describe('a memory for one chamber and one account', () => {
+describe('a cache for one chamber and one account', () => {
   it('with a cache for one chamber and one account, evicted states are folded again, even within a batch', async () => {
     const service = new TestService({ settings: { STATE_CACHE_BYTES_MAX: '5000' } });
     const agents = await Promise.all(Array.from({ length: 6 }, () => service.agent()));
@@ -156,7 +156,7 @@ describe('a memory for one chamber and one account', () => {
   });
 });
 
-describe('the time', () => {
+describe('the service’s time', () => {
   it('times in the log never decrease when the clock is set back', async () => {
     const service = new TestService();
     const { id, debate } = await inDebate(service);

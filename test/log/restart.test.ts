@@ -79,7 +79,7 @@ async function lived(path: string) {
   return { service, answers, retries };
 }
 
-describe('after a restart', () => {
+describe('a restart', () => {
   it('every response is the same after a restart, byte for byte', async () => {
     const path = temporaryDatabase();
     const { service, answers } = await lived(path);

@@ -141,7 +141,7 @@ describe('a mirror of a log', () => {
   });
 });
 
-describe('lines that are more than a minute old', () => {
+describe('lines more than a minute old', () => {
   const ts = new Date(Date.now() - 61_000).toISOString();
   const first = lineAfter([], 1, { ts });
   const entries = [first, lineAfter([first], 1, { ts }), lineAfter([], 2, { ts })];

@@ -6,7 +6,7 @@ import { MAIN } from '../kit/programs.ts';
 import { runChaos } from './chaos.ts';
 import { findPrograms } from './standby.ts';
 
-describe('three nodes lose or double no accepted move, and show no stale read', () => {
+describe('three nodes under faults', () => {
   const scenarios = ['kill-node', 'cut-commit', ...(findPrograms() === undefined ? [] : ['failover'])];
   it.each(scenarios)('three nodes lose or duplicate no accepted move and show no stale read: %s', async (scenario) => {
     const databaseUrl = await temporaryPostgres();

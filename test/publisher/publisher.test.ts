@@ -271,7 +271,7 @@ describe('the publisher', () => {
     expect(service.defects.splice(0).map(String)).toEqual([expect.stringContaining('no checkpoint can be published')]);
   });
 
-  describe('with its copy of the last checkpoint', () => {
+  describe('the publisher’s copy of the last checkpoint', () => {
     const path = () => join(temporaryFolder(), 'keys.json.checkpoint');
 
     async function copied(lines: number) {

@@ -176,7 +176,7 @@ const SET_UPS: readonly (readonly [string, () => Environment | Promise<Environme
   ['no server', async () => ({ DATABASE_URL: 'postgres://u:p@127.0.0.1:1/d' }), 1, /DATABASE_URL: .* ECONNREFUSED/],
 ];
 
-describe('doctor and start say the same of', () => {
+describe('broken deployments', () => {
   it.each(SET_UPS)('doctor and start report the same error for %s', async (_title, make, exitCode, sentence) => {
     const path = await expectSame(await make(), exitCode, sentence);
     // The failed start created nothing.

@@ -92,7 +92,7 @@ describe('the rule', () => {
   });
 });
 
-describe('many signatures at once', () => {
+describe('concurrent signatures', () => {
   test('concurrent signatures each get their own result, with messages of any length', async () => {
     const pool = await readyPool({});
     const jobs = Array.from({ length: 300 }, (_, index) => signed('x'.repeat(index * 7)));
@@ -175,7 +175,7 @@ describe('without a working libsodium', () => {
   });
 });
 
-describe('signs', () => {
+describe('signing', () => {
   const seeds = [new Uint8Array(32).fill(7), new Uint8Array(32).fill(8)];
   const messages = Array.from({ length: 40 }, (_, index) => Buffer.from('m'.repeat(index)));
   const dying = 'exports.crypto_sign_seed_keypair = () => {}; exports.crypto_sign_detached = () => process.exit(1);';
@@ -260,7 +260,7 @@ describe('a flood of wrong signatures', () => {
   });
 });
 
-describe('after close', () => {
+describe('a closed verifier', () => {
   test('after close, pending and waiting signatures get results, and later ones are rejected', async () => {
     const pool = await readyPool({});
     const { publicKey, message, signature } = signed('a message');

@@ -108,7 +108,7 @@ async function debated(service: TestService, secretIn: 'comment' | 'proposal') {
   return { id, ann, bob, said, proposed, answer, ids: { id: [`${id}`], did: [ann.did, bob.did], ticker: ['RAIN'] } };
 }
 
-describe('a text that is withheld', () => {
+describe('a withheld text', () => {
   it('a withheld text is gone from every response and file, its stub is signed, and every proof is unchanged', async () => {
     const { service, path, withholdNow } = serviceWithList();
     const { id, ids, said, answer } = await debated(service, 'comment');
@@ -239,7 +239,7 @@ async function graduated() {
   return { ...opened, id, ids, record, submit, txHash: transaction.txHash };
 }
 
-describe('the deployment of an idea whose text is withheld', () => {
+describe('the deployment of an idea with a withheld text', () => {
   it('the deployment of an idea with a withheld text does not start', async () => {
     const { id, withholdNow, submit } = await graduated();
     await withholdNow(id, 4);
@@ -263,7 +263,7 @@ describe('the deployment of an idea whose text is withheld', () => {
   });
 });
 
-describe('an entry that can’t be applied', () => {
+describe('an entry that cannot be applied', () => {
   it.each([
     ['names no event', '1:99 law', 'event not found'],
     ['names no chamber', '7:1 law', 'event not found'],

@@ -68,7 +68,7 @@ describe('the chambers of a batch', () => {
   });
 });
 
-describe('an entry whose signer’s account has grown since it was decided', () => {
+describe('an entry whose signer’s account has grown since the decision', () => {
   it('an entry whose signer’s account has grown conflicts, with the rest of its stream in the batch', async () => {
     const { store } = await open();
     await store.log.append({ entries: [entry(1, 1), entry(2, 1), entry(ANN, 1), entry(ANN, 2)] });
@@ -79,7 +79,7 @@ describe('an entry whose signer’s account has grown since it was decided', () 
   });
 });
 
-describe('many appends at once to the same streams', () => {
+describe('concurrent appends to the same streams', () => {
   it('concurrent appends to the same streams have one winner for each event, and none waits forever', async () => {
     const { url, store: first } = await open();
     await first.log.append({ entries: [1, 2, 3, 4, 5, 6].map((id) => entry(id, 1)) });
@@ -162,7 +162,7 @@ describe('a repeated append', () => {
   });
 });
 
-describe('a registration that another node has remembered', () => {
+describe('a registration that another node has recorded', () => {
   it('a registration that another node has recorded is not recorded again', async () => {
     const { store } = await open();
     const account = entry(ANN, 1, { signature: null });

@@ -171,7 +171,7 @@ function startCopy(from: string, to: string) {
   return { kill, exited };
 }
 
-describe('a copy that is killed', () => {
+describe('a killed copy', () => {
   it.each([
     ['PostgreSQL', temporaryPostgres],
     ['SQLite', async () => temporaryDatabase()],

@@ -61,7 +61,7 @@ async function commentsOf(service: TestService, id: number): Promise<readonly st
   return events.flatMap((event) => (event.type === 'chamber.debated' ? event.payload.comment : []));
 }
 
-describe('a connection that is cut', () => {
+describe('a cut connection', () => {
   it('cutting the connection between any two messages of a commit loses and duplicates no move', { timeout: 120_000 }, async () => {
     const proxy = await openProxy(await temporaryPostgres());
     const service = new TestService({ store: await openStore(proxy.url) });
@@ -84,7 +84,7 @@ describe('a connection that is cut', () => {
   });
 });
 
-describe('a server that is killed', () => {
+describe('a killed server', () => {
   it('a server that is killed and restarted has every accepted move once, and the nodes continue', { timeout: 120_000 }, async () => {
     const server = await startPostgres();
     atEnd(server.stop);

@@ -66,7 +66,7 @@ it('a node replaces a connection whose notification failed', async () => {
   await eventually(() => expect([opened, ended, growth.reconnects]).toEqual([2, 2, 2]), 20_000);
 });
 
-describe('another node', () => {
+describe('wake-ups of another node', () => {
   it('another node is notified of the streams that have grown and of their chambers’ agents', async () => {
     const { writer, woken } = await openNodes([]);
     const member = {

@@ -65,7 +65,7 @@ describe('a restored database', () => {
   });
 });
 
-describe('a command for files', () => {
+describe('a command for SQLite files', () => {
   it.each([
     [['backup', 'x.db'], /back up PostgreSQL with pg_dump/],
     [['erase', 'did:key:x'], /deploy\/README\.md has the statements/],

@@ -84,7 +84,7 @@ describe('the same signed request at every node at once', () => {
     expect(await first.log.lastEventId(id)).toBe(1 + agents.length + ROUNDS * agents.length);
   });
 
-  describe('if it creates the last chamber that its agent may create,', () => {
+  describe('the last chamber that an agent may create', () => {
     async function openGatedNodes(throughGate: (store: Store, gate: Gate) => Store) {
       const gate = new Gate();
       const settings = { CHAMBERS_OPEN_PER_DID_MAX: '1' };
@@ -132,7 +132,7 @@ describe('the same signed request at every node at once', () => {
   });
 });
 
-describe('a chamber with rounds, in which nodes decide at once,', () => {
+describe('a chamber with rounds at several nodes', () => {
   it('the phases of a chamber with rounds end at the same event for all nodes', async () => {
     const { nodes, first } = await openNodes();
     const agents = [await first.agent(), await first.agent(), await first.agent()];
@@ -298,7 +298,7 @@ async function waitSomeTurns(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
 }
 
-describe('a move that a node decides on its memory', () => {
+describe('a move decided on in-memory state', () => {
   async function openDebate(options: TestServiceOptions = {}) {
     const { nodes, first } = await openNodes(options);
     const other = nodes[1] as TestService;
@@ -579,7 +579,7 @@ describe('a move that arrives while a batch is written', () => {
   });
 });
 
-describe('a move that is based on its agent’s account', () => {
+describe('a move based on its agent’s account', () => {
   it('a move names an account event that is in the log, however the nodes compete for the account', async () => {
     const { nodes, first, clock } = await openNodes();
     const by = await first.agent();

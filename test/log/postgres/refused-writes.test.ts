@@ -92,7 +92,7 @@ describe('a database that rejects an append', () => {
   });
 });
 
-describe('an error', () => {
+describe('a database error', () => {
   const plain = (message: string, code?: string) => Object.assign(new Error(message), { code });
 
   it('a connection error leaves the outcome unknown; an error of our own is a defect', () => {

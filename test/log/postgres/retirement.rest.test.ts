@@ -60,7 +60,7 @@ async function askedOf(by: Signer, index: number, ids: readonly number[], issued
   return [...commits, ...changes, retirement];
 }
 
-describe('a key is retired at one node while its agent moves at the others', () => {
+describe('a retirement at one node and moves at the others', () => {
   it(`no line names a retirement or follows it, when keys retire at one node while their agents move at others, ${ROUNDS * AGENTS} times`, {
     timeout: 1_800_000,
   }, async () => {

@@ -22,7 +22,7 @@ async function problem(url: string): Promise<string | undefined> {
   return probed?.replace(/^cannot open the database postgres:[^ ]+: /, '');
 }
 
-describe('a role', () => {
+describe('a database role', () => {
   it('start and doctor name the GRANT for a role that may not create tables', async () => {
     const { owner, role, url } = await ownRole();
     expect(await problem(url)).toBe(

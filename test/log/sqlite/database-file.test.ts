@@ -38,7 +38,7 @@ function replace(path: string): void {
   renameSync(`${path}.copy`, path);
 }
 
-describe('a name that ends with white space, which the driver would trim', () => {
+describe('a name that ends with white space', () => {
   it.each([' ', '\t', '\n'])('a database name that ends with the white space %j is not opened, read or copied to', async (space) => {
     const path = temporaryDatabase();
     const lock = openLog(path);
@@ -67,7 +67,7 @@ describe.each(['', '-wal', '-shm'])('a file chambers.db%s', (suffix) => {
   });
 });
 
-describe('a write-ahead log that was deleted', () => {
+describe('a deleted write-ahead log', () => {
   const lines = (path: string) => copyOf(path).prepare('SELECT count(*) FROM events').pluck().get();
 
   it('a checkpoint saves a deleted write-ahead log in the main file', async () => {
@@ -166,7 +166,7 @@ it('a write-ahead log that grew because of an outside reader is truncated after 
   expect(reported).toEqual([]);
 });
 
-describe('files', () => {
+describe('file modes', () => {
   const modes = (path: string) =>
     Object.fromEntries(
       readdirSync(dirname(path)).map((name) => [name, (statSync(join(dirname(path), name)).mode & 0o777).toString(8)]),

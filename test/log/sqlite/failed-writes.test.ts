@@ -28,7 +28,7 @@ function expectUnavailable(answer: Answer) {
   expect(answer.headers.get('retry-after')).toBe('1');
 }
 
-describe('while another program holds the write lock', () => {
+describe('a write lock of another program', () => {
   it('a whole batch is rejected while another program holds the write lock; when sent again, each request is accepted once', async () => {
     const path = temporaryDatabase();
     const { service, id, debate } = await inDebate(path);

@@ -11,7 +11,7 @@ import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from '../../kit/temporary.ts';
 import { asSchema2, entry, foreignConnection, openLog } from '../entries.ts';
 
-describe('a log that is opened again', () => {
+describe('a reopened log', () => {
   it('a reopened log keeps the persisted clock, even if an earlier release wrote it', async () => {
     const path = temporaryDatabase();
     const store = openSqliteStore(path);
