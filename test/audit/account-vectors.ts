@@ -145,7 +145,7 @@ async function bobRetiredByContract(bytes: number): Promise<string> {
 }
 
 /** ANN's account with only its retirement, which has a different body. */
-function retiredAlone(body: Line): string {
+function annWithOnlyRetirement(body: Line): string {
   const line = { by: ANN, at: atOf(ann, RETIRED), type: 'agent.retired', path: '/me/retire', body };
   const retired = signedAccountLine({ ...line, payload: { by: 'key' } });
   const [last = ''] = rechained([...ann.slice(0, RETIRED - 1), retired]).slice(-1);
@@ -418,13 +418,13 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
     [
       'a patch other than the signed one, before any registration',
       text,
-      patchAlone({ patch: { style: 'loud' } }),
+      bobWithOnlyPatch({ patch: { style: 'loud' } }),
       ...OF_BOB,
     ],
     [
       'a personality that lacks its patch, before any registration',
       text,
-      patchAlone({ personality: { style: 'loud' } }),
+      bobWithOnlyPatch({ personality: { style: 'loud' } }),
       ...OF_BOB,
     ],
     // A claim without the line that proves it.
@@ -446,7 +446,7 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
       ),
     )),
     ['a retirement by a signature of 8,193 bytes', text, await bobRetiredByContract(8_193), ...OF_BOB],
-    ['a retirement whose body has an extra member, before any registration', text, retiredAlone({ junk: 1 }), ...OF_ANN],
+    ['a retirement whose body has an extra member, before any registration', text, annWithOnlyRetirement({ junk: 1 }), ...OF_ANN],
     ['a registration with an e-mail address whose request is kept', text, bobWithEmail(), ...OF_BOB],
     ['a key in uppercase', text, bobWith(REGISTERED, { pubkeyHex: inUppercase(BOB.pubkeyHex) }), ...OF_BOB],
     ['a second line that refers to no earlier line, given as the first', text, withoutPrev(), ...OF_BOB],
@@ -493,7 +493,7 @@ function replayedRegistration(): string {
 }
 
 /** The accounts, with BOB's reduced to the line after his proof, which has this payload. */
-function patchAlone(payload: Line): string {
+function bobWithOnlyPatch(payload: Line): string {
   return toText([
     ...accountLines.slice(0, ann.length),
     canonicalJson(recordIn(altered(bob, CHANGED, payload), CHANGED)),
@@ -516,6 +516,6 @@ function afterRetirement(): Line {
 
 /** The lines of both agents, interleaved. */
 function interleaved(): string {
-  const [annWith, bobWith] = [accountLines.slice(0, ann.length), accountLines.slice(ann.length)];
-  return toText(annWith.flatMap((line, index) => [line, ...bobWith.slice(index, index + 1)]));
+  const [annLines, bobLines] = [accountLines.slice(0, ann.length), accountLines.slice(ann.length)];
+  return toText(annLines.flatMap((line, index) => [line, ...bobLines.slice(index, index + 1)]));
 }

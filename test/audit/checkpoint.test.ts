@@ -7,7 +7,7 @@ import { parseMisbehaviour, verifyMisbehaviour } from '../../src/tlog/misbehavio
 import { formatVerifierKey, parseVerifierKey, toNoteKey } from '../../src/tlog/note.ts';
 import { debating, newAgent, run } from '../kit/service.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
-import { openGoBetween } from './go-between.ts';
+import { openTamperingProxy } from './tampering-proxy.ts';
 import { audit, covered, logOf, type PublishedLog } from './running-audit.ts';
 
 /** The log's key under the name of a different log. */
@@ -119,11 +119,11 @@ describe('the published log', () => {
     const running = await run();
     await debating(running);
     await covered(running);
-    const between = await openGoBetween(running.url, running.clock.read);
-    atEnd(() => between.close());
-    between.lie = (path, text) => (path === '/' ? JSON.stringify(answer(JSON.parse(text).log)) : text);
+    const proxy = await openTamperingProxy(running.url, running.clock.read);
+    atEnd(() => proxy.close());
+    proxy.tamper = (path, text) => (path === '/' ? JSON.stringify(answer(JSON.parse(text).log)) : text);
     for (const options of [{}, { chamber: 1 }]) {
-      const { exitCode, checkOf } = await audit({ ...running, url: between.url }, options);
+      const { exitCode, checkOf } = await audit({ ...running, url: proxy.url }, options);
       expect([exitCode, checkOf('checkpoint')?.verdict]).toEqual([3, 'broken']);
     }
   });
@@ -133,10 +133,10 @@ describe('the published log', () => {
     await debating(running);
     const checkpoints = join(temporaryFolder(), 'checkpoints');
     writeFileSync(checkpoints, await covered(running));
-    const between = await openGoBetween(running.url, running.clock.read);
-    atEnd(() => between.close());
-    between.lie = (path, text) => (path === '/' ? '{}' : text);
-    const { exitCode, report } = await audit({ ...running, url: between.url }, { checkpoints });
+    const proxy = await openTamperingProxy(running.url, running.clock.read);
+    atEnd(() => proxy.close());
+    proxy.tamper = (path, text) => (path === '/' ? '{}' : text);
+    const { exitCode, report } = await audit({ ...running, url: proxy.url }, { checkpoints });
     expect([exitCode, report.problems]).toEqual([
       3,
       ['the service publishes no log, and you have kept checkpoints of one'],
@@ -153,12 +153,12 @@ describe('the published log', () => {
       const running = await run();
       const { debate } = await debating(running);
       await debate('one');
-      const between = await openGoBetween(running.url, running.clock.read);
-      atEnd(() => between.close());
-      between.lie = (path, text) => (path === '/' ? '{}' : text);
+      const proxy = await openTamperingProxy(running.url, running.clock.read);
+      atEnd(() => proxy.close());
+      proxy.tamper = (path, text) => (path === '/' ? '{}' : text);
       const witnesses = join(temporaryFolder(), 'policy');
       writeFileSync(witnesses, `${is === 'named' ? `log ${(await logOf(running)).checkpointKey}\n` : ''}quorum none\n`);
-      const { report } = await audit({ ...running, url: between.url }, { witnesses });
+      const { report } = await audit({ ...running, url: proxy.url }, { witnesses });
       expect(report).toMatchObject(expected);
     },
   );

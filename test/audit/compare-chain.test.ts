@@ -22,7 +22,7 @@ import { signed } from './sample.ts';
 
 /** Accounts of the development chain. */
 const RELAYER = '0x70997970c51812dc3a010c7d01b50e0d17dc79c8';
-const STRANGER = '0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc';
+const OUTSIDER = '0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc';
 
 let live: LiveService;
 let info: ChainInfo;
@@ -108,7 +108,7 @@ async function afterRotation<Found>(find: (rpc: ReturnType<typeof openRpc>) => P
   const before = await rpc.request('evm_snapshot', []);
   try {
     const { owner = '0x' } = (await readRoles(rpc, info.factoryAddress)) ?? {};
-    const data = encodeFunctionData({ abi: RELAYED_ABI, functionName: 'setRelayer', args: [STRANGER] });
+    const data = encodeFunctionData({ abi: RELAYED_ABI, functionName: 'setRelayer', args: [OUTSIDER] });
     const txHash = await rpc.request('eth_sendTransaction', [{ from: owner, to: info.factoryAddress, data }]);
     await vi.waitUntil(() => chain.transaction(txHash as Hex), { timeout: 20_000 });
     return await find(rpc);
@@ -194,7 +194,7 @@ describe('a service that denies a token', () => {
 
     test.each([
       ['too little gas', RELAYER, '0x30d40'],
-      ['another sender', STRANGER, '0x2dc6c0'],
+      ['another sender', OUTSIDER, '0x2dc6c0'],
     ])('a denied token whose transaction failed for %s is caught, because the call succeeds', async (_why, from, gas) => {
       const rpc = openRpc(info.rpcUrl ?? '');
       const transaction = { from, to: info.factoryAddress, data: data(), gas };
@@ -236,7 +236,7 @@ describe('a service that denies a token', () => {
     });
 
     test('a denied token is caught with several factories of which the log calls one', async () => {
-      const factories = [info.factoryAddress, STRANGER] as const;
+      const factories = [info.factoryAddress, OUTSIDER] as const;
       expect(await claims(denying(), { factories })).toEqual([
         'undecided',
         expect.stringMatching(
@@ -305,7 +305,7 @@ describe('a new relayer of the factory', () => {
       const creatorWallet = `0x${'11'.repeat(20)}` as const;
       const idea = { ideaId: 'idea-1', name: 'None', ticker: 'NONE', description: '', creatorWallet };
       const data = deployData(2, idea as Parameters<typeof deployData>[1]);
-      const sent = { from: STRANGER, to: info.factoryAddress, data };
+      const sent = { from: OUTSIDER, to: info.factoryAddress, data };
       const txHash = String(await rpc.request('eth_sendTransaction', [sent])) as Hex;
       const transaction = await vi.waitUntil(() => chain.transaction(txHash), { timeout: 20_000 });
       const tokenAddress = `0x${transaction.logs.find(({ address }) => address === info.factoryAddress.toLowerCase())?.topics[1]?.slice(26)}`;

@@ -7,7 +7,7 @@ import { call, createChamber, debating, newAgent, run } from '../kit/service.ts'
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { eventually } from '../kit/until.ts';
 import { Witness } from '../kit/witness.ts';
-import { openGoBetween } from './go-between.ts';
+import { openTamperingProxy } from './tampering-proxy.ts';
 import { audit, covered, logOf } from './running-audit.ts';
 
 describe('the published log', () => {
@@ -49,11 +49,11 @@ describe('the published log', () => {
     await call(running, by, ['PUT', '/personality', { patch: { style: 'dry' } }]);
     await covered(running);
     running.clock.advance(61_000);
-    const between = await openGoBetween(running.url, running.clock.read);
-    atEnd(() => between.close());
-    between.lie = (path, text) => (path === proofPath ? cosigned : text);
+    const proxy = await openTamperingProxy(running.url, running.clock.read);
+    atEnd(() => proxy.close());
+    proxy.tamper = (path, text) => (path === proofPath ? cosigned : text);
     for (const options of [{}, { chamber: id }]) {
-      const fork = await audit({ ...running, url: between.url }, { witnesses: named, ...options });
+      const fork = await audit({ ...running, url: proxy.url }, { witnesses: named, ...options });
       expect([fork.exitCode, fork.report.problems, fork.checkOf('witnesses')?.verdict]).toEqual([4, [], 'verified']);
       expect(fork.report.doubts).toEqual([
         expect.stringMatching(
@@ -63,9 +63,9 @@ describe('the published log', () => {
     }
     await newAgent(running);
     await call(running, by, ['POST', `/chambers/${id}/debate`, { comment: 'new' }]);
-    between.lie = (path, text) => (/\/tlog-proof$|\/checkpoint$/.test(path) ? 'none' : text);
+    proxy.tamper = (path, text) => (/\/tlog-proof$|\/checkpoint$/.test(path) ? 'none' : text);
     const none = await audit(
-      { ...running, url: between.url },
+      { ...running, url: proxy.url },
       { witnesses: named, chamber: await createChamber(running, by) },
     );
     expect(none.checkOf('witnesses')?.verdict).toBe('undecided');

@@ -81,7 +81,7 @@ function versions(count: number): readonly ((at: number) => ForgedMove)[] {
 }
 
 /** A chamber in which ANN is the only member at the end of LOBBY, and whose root is then on the chain. */
-async function withoutCompany(millisAfterLobby = 1_000): Promise<string> {
+async function withTooFewMembers(millisAfterLobby = 1_000): Promise<string> {
   const service = await openService([ANN, BOB]);
   const send = async (path: string, body: object) => {
     service.clock.advance(1_000);
@@ -105,7 +105,7 @@ export async function sound(): Promise<readonly Row[]> {
   return [
     ['with amendments: the whole log', text],
     ['with amendments: the moves alone', rewritten(moves)],
-    ['a chamber with too few members, and its root', await withoutCompany()],
+    ['a chamber with too few members, and its root', await withTooFewMembers()],
     ['a 16th version', then(ANNS_PASS, pass(BOB, ANN), ...versions(14))],
     ['a comment on a withdrawn idea', then(BOBS_PASS, debate(ANN, { ideaId: 'idea-2' }))],
     [
@@ -194,7 +194,7 @@ export const BROKEN: readonly Row[] = [
     JOIN_OF_BOB,
   ],
   ['a minMembers that the creator did not request', rewritten([withCreation({ minMembers: 1 }), ...moves.slice(1)]), 1],
-  ['the requested minMembers left out', rewritten([withoutNumber(), ...moves.slice(1)]), 1],
+  ['the requested minMembers left out', rewritten([withoutMinMembers(), ...moves.slice(1)]), 1],
 ];
 
 /** Five moves in the first turn of the debate. */
@@ -212,7 +212,7 @@ function otherStance(): Line {
   return { ...record, payload: { ...payloadOf(record), stance: 'for' } };
 }
 
-function withoutNumber(): Line {
+function withoutMinMembers(): Line {
   const [created] = records as [Line];
   const { minMembers: _, ...payload } = payloadOf(created);
   return { ...created, payload };
@@ -227,7 +227,7 @@ export async function wrongDeployments(): Promise<readonly Row[]> {
     { ...sent, payload: { ...payloadOf(sent), txHash, rawTransaction } },
     { ...deployed, payload: { ...payloadOf(deployed), txHash } },
   ];
-  const early = await withoutCompany(-1);
+  const early = await withTooFewMembers(-1);
   return [
     ['a token with the text from before the amendment', rewritten(lines), DEPLOY],
     ['the root of a chamber with too few members before LOBBY ends', early, 3],

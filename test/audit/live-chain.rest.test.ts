@@ -5,7 +5,7 @@ import { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
 import { Agent, ForumClient } from '../../src/client/index.ts';
 import { newChamber, openLiveService, PHASE_MILLIS, REGISTRATION } from '../client/live-service.ts';
 import { atEnd } from '../kit/temporary.ts';
-import { openGoBetween } from './go-between.ts';
+import { openTamperingProxy } from './tampering-proxy.ts';
 
 test('a root committed after the lines were read is not compared with them', { timeout: 120_000 }, async () => {
   const live = await openLiveService({ CHAIN: '' });
@@ -28,15 +28,15 @@ test('a root committed after the lines were read is not compared with them', { t
     const isCommitted = async () => (await live.forum.chamber(chamberId)).merkleRoot !== null;
     await vi.waitUntil(isCommitted, { timeout: 30_000, interval: 200 });
   };
-  const between = await openGoBetween(live.baseUrl, live.now);
-  atEnd(() => between.close());
+  const proxy = await openTamperingProxy(live.baseUrl, live.now);
+  atEnd(() => proxy.close());
   // By then the audit has compared the views.
-  between.wait = async (path) => {
+  proxy.wait = async (path) => {
     if (!path.endsWith('/tlog-proof')) return;
     settled ??= settle();
     await settled;
   };
-  const { problems, chambers } = await auditService(between.url, { chain, now: live.now });
+  const { problems, chambers } = await auditService(proxy.url, { chain, now: live.now });
   expect(settled).toBeDefined();
   expect([problems, chambers.map(({ sentence }) => sentence)]).toEqual([[], ['Sound.']]);
   expect(chambers[0]?.checks.find(({ name }) => name === 'contract')?.verdict).toBe('not evaluated');

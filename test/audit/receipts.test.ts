@@ -10,7 +10,7 @@ import type { AdvancedClock } from '../kit/clock.ts';
 import { covered, ForkedService } from '../kit/fork.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { auditLines, type Line, parse, rechained, report, toText } from './forge.ts';
-import { openGoBetween } from './go-between.ts';
+import { openTamperingProxy } from './tampering-proxy.ts';
 
 const SLOW = { timeout: 180_000 };
 
@@ -48,10 +48,10 @@ describe('receipts', () => {
   it('receipts are verified with the key that the chamber pins, even if the key directory lacks it', SLOW, async () => {
     const { service, file } = await played();
     await covered(service);
-    const between = await openGoBetween(service.url, clock.read);
-    atEnd(() => between.close());
-    between.lie = (path, text) => (path === DIRECTORY_PATH ? '{"keys":[]}' : text);
-    const { exitCode, checkOf } = await audit(between.url, file);
+    const proxy = await openTamperingProxy(service.url, clock.read);
+    atEnd(() => proxy.close());
+    proxy.tamper = (path, text) => (path === DIRECTORY_PATH ? '{"keys":[]}' : text);
+    const { exitCode, checkOf } = await audit(proxy.url, file);
     expect([exitCode, checkOf('receipts')]).toEqual([0, expect.objectContaining({ verdict: 'verified' })]);
   });
 
@@ -181,13 +181,13 @@ describe('receipts', () => {
       await again.stop();
       const two = await world.open('two');
       await covered(two);
-      const between = await openGoBetween(two.url, world.clock.read);
-      atEnd(() => between.close());
+      const proxy = await openTamperingProxy(two.url, world.clock.read);
+      atEnd(() => proxy.close());
       const receipts = `--receipts=${world.keyFile('ann')}.receipts`;
       for (const directory of ['{"keys":[]}', 'none']) {
-        between.lie = (path, text) => (path === DIRECTORY_PATH ? directory : text);
+        proxy.tamper = (path, text) => (path === DIRECTORY_PATH ? directory : text);
         for (const options of [[], [`--chamber=${chamberId}`]]) {
-          const { exitCode, out } = await runCli(['audit', between.url, ...options, receipts, '--json']);
+          const { exitCode, out } = await runCli(['audit', proxy.url, ...options, receipts, '--json']);
           expect([exitCode, JSON.parse(out)]).toEqual([
             4,
             expect.objectContaining({
@@ -223,14 +223,14 @@ describe('receipts', () => {
     const agent = await world.agent('ann');
     for (let chambers = 0; chambers < 2; chambers++) await agent.createChamber(newChamber(world.clock.read()));
     await covered(service);
-    const between = await openGoBetween(service.url, world.clock.read);
-    atEnd(() => between.close());
+    const proxy = await openTamperingProxy(service.url, world.clock.read);
+    atEnd(() => proxy.close());
     let lists = 0;
     const isLacking = (path: string) => path.startsWith('/chambers?') && lists++ < lacking;
-    between.lie = (path, text) => (isLacking(path) ? JSON.stringify(JSON.parse(text).slice(1)) : text);
+    proxy.tamper = (path, text) => (isLacking(path) ? JSON.stringify(JSON.parse(text).slice(1)) : text);
     const options = [`--receipts=${world.keyFile('ann')}.receipts`, `--proofs=${join(temporaryFolder(), 'proofs')}`];
     const now = `--now=${new Date(world.clock.read()).toISOString()}`;
-    const { exitCode, out } = await runCli(['audit', between.url, ...options, now, '--json']);
+    const { exitCode, out } = await runCli(['audit', proxy.url, ...options, now, '--json']);
     expect([exitCode, JSON.parse(out).problems]).toEqual([0, []]);
   });
 

@@ -16,12 +16,12 @@ import { type LiveService, newChamber, openLiveService, PHASE_MILLIS } from '../
 import { playChamber } from '../client/play-chamber.ts';
 import { eventually } from '../kit/until.ts';
 import { type Line, parse, rechained, toText } from './forge.ts';
-import { type GoBetween, openGoBetween } from './go-between.ts';
+import { type TamperingProxy, openTamperingProxy } from './tampering-proxy.ts';
 import { expectReport } from './report-schema.ts';
 import { signed } from './sample.ts';
 
 let live: LiveService;
-let between: GoBetween;
+let proxy: TamperingProxy;
 let chain: ChainInfo;
 let folder: string;
 /** The milliseconds by which the Date header is behind the service's time. */
@@ -31,7 +31,7 @@ let setBack = 0;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'audit-'));
   live = await openLiveService({ CHAIN: '' });
-  between = await openGoBetween(live.baseUrl, () => live.now() - setBack);
+  proxy = await openTamperingProxy(live.baseUrl, () => live.now() - setBack);
   const ann = await playChamber(live);
   const { chamberId } = await ann.createChamber(newChamber(live.now()));
   const proof = `${live.baseUrl}/chambers/${chamberId}/events/1/tlog-proof`;
@@ -41,7 +41,7 @@ beforeAll(async () => {
   chain = info;
 }, 180_000);
 afterAll(async () => {
-  await between.close();
+  await proxy.close();
   await live.stop();
   rmSync(folder, { recursive: true });
 });
@@ -49,7 +49,7 @@ afterAll(async () => {
 let stdout = '';
 let stderr = '';
 beforeEach(() => {
-  between.lie = (_path, text) => text;
+  proxy.tamper = (_path, text) => text;
   stdout = '';
   stderr = '';
   vi.spyOn(console, 'log').mockImplementation((text) => {
@@ -66,7 +66,7 @@ afterEach(() => {
 async function run(args: Partial<AuditArguments>): Promise<number> {
   stdout = '';
   const proofs = join(folder, 'proofs');
-  const exitCode = await auditMain({ target: between.url, json: true, proofs, now: live.now, ...args });
+  const exitCode = await auditMain({ target: proxy.url, json: true, proofs, now: live.now, ...args });
   if (stdout.startsWith('{')) expectReport(JSON.parse(stdout));
   return exitCode;
 }
@@ -94,7 +94,7 @@ describe('an honest service', () => {
   });
 
   test('the auditor retries a busy service', async () => {
-    between.refuse = [429, 503];
+    proxy.nextStatuses = [429, 503];
     expect(await run({ chamber: 1 })).toBe(0);
   });
 
@@ -113,8 +113,8 @@ describe('an honest service', () => {
 });
 
 /** Replaces the first match in the response to that path. */
-const lie = (of: string, from: RegExp, to: string) => {
-  between.lie = (path, text) => (path === of ? text.replace(from, to) : text);
+const tamper = (of: string, from: RegExp, to: string) => {
+  proxy.tamper = (path, text) => (path === of ? text.replace(from, to) : text);
 };
 
 describe('a service with correct lines and wrong responses', () => {
@@ -130,14 +130,14 @@ describe('a service with correct lines and wrong responses', () => {
     ['an allocation', '/chambers/1/allocations', /"bps":10000/, '"bps":9999', 'views'],
     ['an outcome', '/chambers/1/outcome', /"totalBps":10000/, '"totalBps":9999', 'views'],
   ])('a service with correct lines is caught with %s in a response', async (_what, path, from, to, check) => {
-    lie(path, from, to);
+    tamper(path, from, to);
     expect(await run({ chamber: 1 })).toBe(3);
     expect(verdictOf(check)).toBe('broken');
     expect(chambers()[0]?.counts.broken).toBe(1);
   });
 
   test('a service is caught with a phase that does not match the clock', async () => {
-    lie('/chambers/2', /"phase":"LOBBY"/, '"phase":"PROPOSAL"');
+    tamper('/chambers/2', /"phase":"LOBBY"/, '"phase":"PROPOSAL"');
     expect(await run({ chamber: 2 })).toBe(3);
     expect(verdictOf('views')).toBe('broken');
   });
@@ -150,13 +150,13 @@ describe('a service with correct lines and wrong responses', () => {
         .filter(isEarly)
         .map((line) => `${line}\n`)
         .join('');
-    between.lie = (path, text) => (path.includes('/events?') ? early(text) : text);
+    proxy.tamper = (path, text) => (path.includes('/events?') ? early(text) : text);
     expect(await run({ chamber: 1 })).toBe(3);
     expect(verdictOf('preview')).toBe('broken');
   });
 
   test('a service is caught when it withholds a view', async () => {
-    lie('/chambers/1/ideas', /^.*$/, 'Nothing to see here');
+    tamper('/chambers/1/ideas', /^.*$/, 'Nothing to see here');
     expect(await run({ chamber: 1 })).toBe(3);
     expect(verdictOf('views')).toBe('broken');
   });
@@ -172,7 +172,7 @@ describe('a service whose clock differs', () => {
 
   /** The chamber has ended: only the time in its view depends on the clock. */
   const stateLater = (millis: number) =>
-    lie('/chambers/1', /"now":"[^"]*"/, `"now":"${new Date(live.now() + millis).toISOString()}"`);
+    tamper('/chambers/1', /"now":"[^"]*"/, `"now":"${new Date(live.now() + millis).toISOString()}"`);
 
   test('a different time in the chamber’s view is undecided, like lines of that time', async () => {
     stateLater(3 * HOUR);
@@ -197,10 +197,10 @@ describe('a service whose clock differs', () => {
 
 describe('a service that withholds an outcome', () => {
   const noOutcome = () => {
-    between.refuseOf = (path) => (path === '/chambers/1/outcome' ? 404 : undefined);
+    proxy.statusFor = (path) => (path === '/chambers/1/outcome' ? 404 : undefined);
   };
   afterEach(() => {
-    between.refuseOf = () => undefined;
+    proxy.statusFor = () => undefined;
   });
 
   test('a service that withholds an outcome is caught if the creation records keys', async () => {
@@ -213,8 +213,8 @@ describe('a service that withholds an outcome', () => {
 describe('a service with a false list of chambers', () => {
   const problems = () => (JSON.parse(stdout) as { readonly problems: readonly string[] }).problems;
   const list = (listOf: (ids: readonly number[], before: string | null) => readonly number[]) => {
-    between.lie = (path, text) => {
-      const { pathname, searchParams } = new URL(path, between.url);
+    proxy.tamper = (path, text) => {
+      const { pathname, searchParams } = new URL(path, proxy.url);
       if (pathname !== '/chambers') return text;
       const ids = (JSON.parse(text) as readonly { readonly chamberId: number }[]).map(({ chamberId }) => chamberId);
       return JSON.stringify(listOf(ids, searchParams.get('before')).map((chamberId) => ({ chamberId })));
@@ -256,7 +256,7 @@ describe('a service with a false list of chambers', () => {
 });
 
 test('a service whose later chamber names no account line is caught', async () => {
-  between.lie = (path, text) =>
+  proxy.tamper = (path, text) =>
     path.startsWith('/chambers/2/events') ? text.replace(/"accountEventId":\d+,/, '') : text;
   expect(await run({})).toBe(3);
   const { problems } = JSON.parse(stdout) as { readonly problems: readonly string[] };
@@ -264,7 +264,7 @@ test('a service whose later chamber names no account line is caught', async () =
 });
 
 test('a service whose later chamber records no keys is caught', async () => {
-  between.lie = (path, text) =>
+  proxy.tamper = (path, text) =>
     path.startsWith('/chambers/2/events') ? text.replace(/"serviceKeys":\{[^}]*\},/, '') : text;
   expect(await run({})).toBe(3);
   const { problems } = JSON.parse(stdout) as { readonly problems: readonly string[] };
@@ -274,7 +274,7 @@ test('a service whose later chamber records no keys is caught', async () => {
 });
 
 test('a service whose index assigns two entries to one event is caught', async () => {
-  between.lie = (path, text) =>
+  proxy.tamper = (path, text) =>
     path.includes('/index?')
       ? text.replace('"chamberId":2,"did":null,"eventId":1', '"chamberId":1,"did":null,"eventId":1')
       : text;
@@ -285,7 +285,7 @@ test('a service whose index assigns two entries to one event is caught', async (
 
 test('a service that omits a member’s account from its log is caught', async () => {
   const isOfAccount = (path: string) => path.startsWith('/agents/') && path.endsWith('/tlog-proof');
-  between.lie = (path, text) => (isOfAccount(path) ? text.replace(/^index \d+$/m, 'index 999999') : text);
+  proxy.tamper = (path, text) => (isOfAccount(path) ? text.replace(/^index \d+$/m, 'index 999999') : text);
   expect(await run({ chamber: 2 })).toBe(3);
   const { problems } = JSON.parse(stdout) as { readonly problems: readonly string[] };
   expect(problems[0]).toMatch(
@@ -295,13 +295,13 @@ test('a service that omits a member’s account from its log is caught', async (
 
 describe('a service with false accounts', () => {
   test('a service without accounts is caught', async () => {
-    between.lie = (path, text) => (path.startsWith('/agents/') ? '{"detail":"agent not found"}' : text);
+    proxy.tamper = (path, text) => (path.startsWith('/agents/') ? '{"detail":"agent not found"}' : text);
     expect(await run({ chamber: 1 })).toBe(3);
     expect(verdictOf('registration')).toBe('broken');
   });
 
   test('a service whose accounts name a different wallet is caught', async () => {
-    between.lie = (path, text) =>
+    proxy.tamper = (path, text) =>
       path.startsWith('/agents/') ? text.replaceAll(/0x1{40}/g, `0x${'22'.repeat(20)}`) : text;
     expect(await run({ chamber: 1 })).toBe(3);
     expect(verdictOf('registration')).toBe('broken');
@@ -452,7 +452,7 @@ describe('input that cannot be audited', () => {
 
   test('a missing chamber is reported with the error of every command', async () => {
     expect(await run({ chamber: 9 })).toBe(2);
-    const detail = `chamber 9 not found at ${between.url}`;
+    const detail = `chamber 9 not found at ${proxy.url}`;
     expect(JSON.parse(stderr)).toEqual({ error: 'FORUM_ERR_NOT_FOUND', detail, exitCode: 2 });
   });
 

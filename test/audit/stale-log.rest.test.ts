@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { call, debating, run } from '../kit/service.ts';
 import { atEnd } from '../kit/temporary.ts';
-import { openGoBetween } from './go-between.ts';
+import { openTamperingProxy } from './tampering-proxy.ts';
 import { audit as auditRunning, covered, logOf } from './running-audit.ts';
 
 const SLOW = { timeout: 180_000 };
@@ -19,13 +19,13 @@ async function played() {
   running.clock.advance(MINUTE + 1_000);
   await debate('new');
   await covered(running);
-  const between = await openGoBetween(running.url, running.clock.read);
-  atEnd(() => between.close());
-  return { running, between, stale };
+  const proxy = await openTamperingProxy(running.url, running.clock.read);
+  atEnd(() => proxy.close());
+  return { running, proxy, stale };
 }
 
-async function audit({ running, between }: Awaited<ReturnType<typeof played>>, options = {}) {
-  const { checkOf, ...audited } = await auditRunning({ url: between.url, clock: running.clock }, options);
+async function audit({ running, proxy }: Awaited<ReturnType<typeof played>>, options = {}) {
+  const { checkOf, ...audited } = await auditRunning({ url: proxy.url, clock: running.clock }, options);
   return { ...audited, sentences: checkOf('checkpoint')?.findings.map(({ sentence }) => sentence) };
 }
 
@@ -34,21 +34,21 @@ const OVERDUE = 'event 4 is under no checkpoint, although it is more than a minu
 describe('an event that is a minute old and not in the log', () => {
   it('a newer event does not hide an overdue event that the log lacks', SLOW, async () => {
     const world = await played();
-    world.between.lie = (path, text) => (/events\/[45]\/tlog-proof$/.test(path) ? 'none' : text);
+    world.proxy.tamper = (path, text) => (/events\/[45]\/tlog-proof$/.test(path) ? 'none' : text);
     expect(await audit(world, { chamber: 1 })).toMatchObject({ exitCode: 3, sentences: [OVERDUE] });
   });
 
   it('an old checkpoint, shown at first or throughout, does not hide an overdue event that the log lacks', SLOW, async () => {
     const world = await played();
-    const { between, stale } = world;
+    const { proxy, stale } = world;
     const isHidden = (path: string) => /events\/[45]\/tlog-proof$/.test(path);
-    between.lie = (path, text) => (path.endsWith('/checkpoint') ? stale : isHidden(path) ? 'none' : text);
+    proxy.tamper = (path, text) => (path.endsWith('/checkpoint') ? stale : isHidden(path) ? 'none' : text);
     const { exitCode, report } = await audit(world);
     expect([exitCode, report.problems]).toEqual([
       3,
       ['event 4 of chamber 1 is under no checkpoint, although it is more than a minute old'],
     ]);
-    between.lie = (path, text) => (path.endsWith('/checkpoint') ? 'none' : isHidden(path) ? 'none' : text);
+    proxy.tamper = (path, text) => (path.endsWith('/checkpoint') ? 'none' : isHidden(path) ? 'none' : text);
     expect((await audit(world)).exitCode).toBe(3);
   });
 
@@ -71,12 +71,12 @@ describe('a chamber listed after the log was read', () => {
     await debate('of one history');
     await covered(running);
     running.clock.advance(MINUTE + 1_000);
-    const between = await openGoBetween(running.url, running.clock.read);
-    atEnd(() => between.close());
+    const proxy = await openTamperingProxy(running.url, running.clock.read);
+    atEnd(() => proxy.close());
     const rows = (await (await fetch(`${running.url}${prefix}/index?after=0&limit=1000`)).text()).trim().split('\n');
     const last = rows.at(-1) ?? '';
     let lists = 0;
-    between.lie = (path, text) => {
+    proxy.tamper = (path, text) => {
       if (path.endsWith('/checkpoint')) return stale;
       if (path === proofPath) return proof;
       if (path.startsWith('/chambers?') && lists++ === 0)
@@ -85,7 +85,7 @@ describe('a chamber listed after the log was read', () => {
       if (path.startsWith(`${prefix}/index?`)) return text.replace(last, last.replace(/"eventId":\d+/, '"eventId":1'));
       return text;
     };
-    const { exitCode, report } = await audit({ running, between, stale });
+    const { exitCode, report } = await audit({ running, proxy, stale });
     expect([exitCode, report.problems]).toEqual([
       3,
       expect.arrayContaining([expect.stringMatching(`^the log has event 1 of chamber ${id} twice`)]),
@@ -104,15 +104,15 @@ describe('a chamber listed after the log was read', () => {
     await call(running, by, ['PUT', '/personality', { patch: { style: 'kept out of the log' } }]);
     await covered(running);
     running.clock.advance(MINUTE + 1_000);
-    const between = await openGoBetween(running.url, running.clock.read);
-    atEnd(() => between.close());
+    const proxy = await openTamperingProxy(running.url, running.clock.read);
+    atEnd(() => proxy.close());
     let lists = 0;
-    between.lie = (path, text) => {
+    proxy.tamper = (path, text) => {
       if (path.startsWith('/chambers?') && lists++ === 0)
         return JSON.stringify(JSON.parse(text).filter(({ chamberId }: { chamberId: number }) => chamberId !== id));
       return before.get(path) ?? text;
     };
-    const { exitCode, report } = await audit({ running, between, stale: '' });
+    const { exitCode, report } = await audit({ running, proxy, stale: '' });
     expect([exitCode, report.problems]).toEqual([
       3,
       [`event 2 of ${by.did} is under no checkpoint, although it is more than a minute old`],

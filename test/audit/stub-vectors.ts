@@ -70,7 +70,7 @@ const without = (eventId: number, members: Line) => {
 };
 const requestOf = (eventId: number) => (JSON.parse(lineOf(eventId)) as Line)['request'] as Line;
 /** Stub members for an event that has no texts; the caller adds the signature. */
-const overEvent = (eventId: number) => {
+const stubMembersOver = (eventId: number) => {
   const { withheld: terms } = JSON.parse(stubAt(COMMENT)) as { withheld: Line };
   const record = JSON.parse(lineOf(eventId)) as Line;
   const [leaf = ''] = leavesOf(LINES).slice(eventId - 1);
@@ -136,9 +136,9 @@ export const UNDECIDED: readonly Row[] = [
 ];
 
 export const BROKEN: readonly Row[] = [
-  ['a stub over a reveal', replaced(REVEAL, overEvent(REVEAL)), REVEAL],
-  ['a stub over a pass', replaced(PASS, overEvent(PASS)), PASS],
-  ['a stub over a commitment on the chain', replaced(22, overEvent(22)), 22],
+  ['a stub over a reveal', replaced(REVEAL, stubMembersOver(REVEAL)), REVEAL],
+  ['a stub over a pass', replaced(PASS, stubMembersOver(PASS)), PASS],
+  ['a stub over a commitment on the chain', replaced(22, stubMembersOver(22)), 22],
   [
     'a stub that still holds the comment',
     replaced(COMMENT, forged(stubAt(COMMENT), without(COMMENT, { comment: 'Who?' }))),
@@ -283,7 +283,7 @@ export const SOUND_ACCOUNTS: readonly RowWithAccounts[] = [
 export const BROKEN_ACCOUNTS: readonly RowWithAccounts[] = [
   [
     'a stub of a join whose account has no label',
-    toText(OF_SEATS.with(JOIN_OF_BOB - 1, overSeat(JOIN_OF_BOB))),
+    toText(OF_SEATS.with(JOIN_OF_BOB - 1, stubOfUnlabelledJoin(JOIN_OF_BOB))),
     toText(ACCOUNTS),
     JOIN_OF_BOB,
   ],
@@ -319,7 +319,7 @@ export const BROKEN_ACCOUNTS: readonly RowWithAccounts[] = [
 ];
 
 /** A stub of a join that had no label. */
-function overSeat(eventId: number): string {
+function stubOfUnlabelledJoin(eventId: number): string {
   const record = JSON.parse(OF_SEATS[eventId - 1] as string) as Line;
   const { withheld: terms } = JSON.parse(stubAt(COMMENT)) as { withheld: Line };
   const leaf = leavesOf(OF_SEATS)[eventId - 1] as string;
@@ -328,7 +328,7 @@ function overSeat(eventId: number): string {
 
 /** A stub with the leaf of a join that had no label, and the original join. */
 function withoutLabel(): readonly [text: string, originals: string] {
-  return [toText(OF_SEATS.with(JOIN_OF_BOB - 1, overSeat(JOIN_OF_BOB))), toText([OF_SEATS[JOIN_OF_BOB - 1] as string])];
+  return [toText(OF_SEATS.with(JOIN_OF_BOB - 1, stubOfUnlabelledJoin(JOIN_OF_BOB))), toText([OF_SEATS[JOIN_OF_BOB - 1] as string])];
 }
 
 const original = (eventId: number) => toText([lineOf(eventId)]);
@@ -336,7 +336,7 @@ const { key: foreignKey, keyid: foreignKeyId } = (JSON.parse(stubOf(lineOf(COMME
   'withheld'
 ] as Line;
 const ofForeignKey = { key: foreignKey, keyid: foreignKeyId } as Line;
-const liar = forged(stubAt(COMMENT), without(COMMENT, { stance: 'for' }));
+const lyingStub = forged(stubAt(COMMENT), without(COMMENT, { stance: 'for' }));
 
 export const SOUND_ORIGINALS: readonly RowWithOriginals[] = [
   ['a withheld comment and its original line', toText(withheld([COMMENT])), original(COMMENT)],
@@ -354,22 +354,22 @@ export const SOUND_ORIGINALS: readonly RowWithOriginals[] = [
   [
     'a stub, and another stub of its event with a different stance, signed with a foreign key',
     toText(withheld([COMMENT])),
-    toText([forged(liar, {}, ofForeignKey, FOREIGN)]),
+    toText([forged(lyingStub, {}, ofForeignKey, FOREIGN)]),
   ],
   [
     'a stub, and another stub of its event with a different stance and an invalid signature',
     toText(withheld([COMMENT])),
-    toText([liar.replace(/"signature":"[^"]*"\}/, `"signature":"${'A'.repeat(86)}"}`)]),
+    toText([lyingStub.replace(/"signature":"[^"]*"\}/, `"signature":"${'A'.repeat(86)}"}`)]),
   ],
   [
     'a stub, and another log’s stub of the same event number with a different stance',
     toText(withheld([COMMENT])),
-    toText([forged(liar, {}, { log: 'c0ffee01'.repeat(4) })]),
+    toText([forged(lyingStub, {}, { log: 'c0ffee01'.repeat(4) })]),
   ],
 ];
 
 export const BROKEN_ORIGINALS: readonly RowWithOriginals[] = [
-  ['a stub that changes a stance, and the original line', replaced(COMMENT, liar), original(COMMENT), COMMENT],
-  ['a stub, and another stub of its event with a different stance', toText(withheld([COMMENT])), toText([liar]), COMMENT],
+  ['a stub that changes a stance, and the original line', replaced(COMMENT, lyingStub), original(COMMENT), COMMENT],
+  ['a stub, and another stub of its event with a different stance', toText(withheld([COMMENT])), toText([lyingStub]), COMMENT],
   ['a stub of a join, and the original line, which has no label', ...withoutLabel(), JOIN_OF_BOB],
 ];

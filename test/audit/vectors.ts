@@ -517,7 +517,7 @@ async function rewrittenWithout(isLeftOut: (type: string) => boolean): Promise<s
 }
 
 export async function vectors(): Promise<Made> {
-  const leftOut: readonly Row[] = [
+  const omissions: readonly Row[] = [
     [
       'a move and the commitment’s transactions left out, root and count corrected',
       await rewrittenWithout((type) => type === 'relay.commit_submitted'),
@@ -575,7 +575,7 @@ export async function vectors(): Promise<Made> {
       }),
     ],
   ]);
-  add('undecided', 'undecided', [...UNDECIDED, ...leftOut, ...(await contradictions()), ...AHEAD, ...TWO_ADDRESSES]);
+  add('undecided', 'undecided', [...UNDECIDED, ...omissions, ...(await contradictions()), ...AHEAD, ...TWO_ADDRESSES]);
   add('copy', 'broken', COPIES);
   add('record', 'broken', RECORDS);
   add('evidence', 'broken', EVIDENCE);

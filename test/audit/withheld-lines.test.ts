@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { runDebating } from '../kit/service.ts';
 import { atEnd } from '../kit/temporary.ts';
-import { openGoBetween } from './go-between.ts';
+import { openTamperingProxy } from './tampering-proxy.ts';
 import { audit } from './running-audit.ts';
 
 const SLOW = { timeout: 60_000 };
@@ -25,10 +25,10 @@ async function audited({ ageMs, aheadMs = 0, shown = COMMENTS + 2, behindMs = 0 
   for (let i = 0; i < COMMENTS; i++) await debate(`comment ${i}`);
   running.clock.advance(ageMs);
   const { read: now } = running.clock;
-  const between = await openGoBetween(running.url, () => now() - behindMs);
-  atEnd(() => between.close());
+  const proxy = await openTamperingProxy(running.url, () => now() - behindMs);
+  atEnd(() => proxy.close());
   let count = 2;
-  between.lie = (path, text) => {
+  proxy.tamper = (path, text) => {
     if (path.startsWith(`/chambers/${id}/events?`)) {
       count = Math.min(count + 1, shown);
       return text
@@ -40,7 +40,7 @@ async function audited({ ageMs, aheadMs = 0, shown = COMMENTS + 2, behindMs = 0 
     return path === `/chambers/${id}/merkle-preview` ? '{}' : text;
   };
   const clock = { read: () => now() + aheadMs };
-  const { exitCode, checkOf } = await audit({ url: between.url, clock }, { chamber: id });
+  const { exitCode, checkOf } = await audit({ url: proxy.url, clock }, { chamber: id });
   const views = checkOf('views');
   return { exitCode, verdict: views?.verdict, note: views?.note, sentence: views?.findings.at(0)?.sentence };
 }

@@ -11,7 +11,7 @@ export interface CpuProfile {
   readonly timeDeltas: readonly number[];
 }
 
-export interface Heavy {
+export interface HeavyFunction {
   readonly name: string;
   /** File and line; empty for native code. */
   readonly place: string;
@@ -21,7 +21,7 @@ export interface Heavy {
 
 const IDLE = '(idle)';
 
-export function heaviest(profile: CpuProfile, count: number): readonly Heavy[] {
+export function heaviestFunctions(profile: CpuProfile, count: number): readonly HeavyFunction[] {
   const functions = new Map(profile.nodes.map(({ id, callFrame }) => [id, describe(callFrame)]));
   const micros = new Map<string, number>();
   let busy = 0;

@@ -64,16 +64,16 @@ function measureMoves({ side, movesPerConnection, rounds = 1 }: Entry): Promise<
 
 async function verdicts(series: readonly Series<MovesResult>[], rows: readonly Row[], tails: readonly Row[]) {
   const service = rows.find(({ what }) => what === SERVICE.name);
-  const floorRow = rows.find(({ what }) => what === LIBSODIUM_BASELINE.name);
+  const baselineRow = rows.find(({ what }) => what === LIBSODIUM_BASELINE.name);
   const naive = rows.find(({ what }) => what === NAIVE_BASELINE.name);
-  const [tail, floorTail] = [SERVICE, LIBSODIUM_BASELINE].map((side) => tails.find(({ what }) => what === side.name));
-  if (!service || !floorRow || !tail || !floorTail) return [];
+  const [tail, baselineTail] = [SERVICE, LIBSODIUM_BASELINE].map((side) => tails.find(({ what }) => what === side.name));
+  if (!service || !baselineRow || !tail || !baselineTail) return [];
   const objections = [...failuresOf(series), ...(await durabilityObjections(SERVICE, LIBSODIUM_BASELINE))];
   return [
     compare({
       what: 'service / baseline',
       of: service,
-      to: floorRow,
+      to: baselineRow,
       target: { is: 'at least', value: 0.7 },
       objections,
     }),
@@ -91,7 +91,7 @@ async function verdicts(series: readonly Series<MovesResult>[], rows: readonly R
     compare({
       what: 'p99: service / baseline',
       of: tail,
-      to: floorTail,
+      to: baselineTail,
       target: { is: 'at most', value: 1.5 },
       objections,
     }),

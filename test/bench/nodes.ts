@@ -23,7 +23,7 @@ const EVERY_MILLIS = 20;
 const LINE_BYTES = 1_024;
 const HASHED_BYTES = 262_144;
 const WAKE_UP_MS_MAX = 20;
-const FLOOR_SHARE_MIN = 0.7;
+const BASELINE_SHARE_MIN = 0.7;
 
 export interface Contest {
   readonly name: string;
@@ -100,7 +100,7 @@ export async function benchNodes(options: Options): Promise<Report> {
     return {
       bench: `nodes (${CONNECTIONS} connections; PostgreSQL on the same machine)`,
       rows: [perSecond, tails, node, database, atOnce, medians, slowest, wakeUps].flat(),
-      verdicts: [...shareOfFloor(series, perSecond), wakeUpVerdict(wakeUps[1])],
+      verdicts: [...shareOfBaseline(series, perSecond), wakeUpVerdict(wakeUps[1])],
     };
   } finally {
     await server.stop();
@@ -231,10 +231,10 @@ async function execute(connectionString: string, sql: string): Promise<void> {
   await client.end();
 }
 
-function shareOfFloor(series: readonly Series<Figures>[], rows: readonly Row[]) {
+function shareOfBaseline(series: readonly Series<Figures>[], rows: readonly Row[]) {
   const [of, to] = [ONE_NODE, BASELINE].map(({ name }) => rows.find(({ what }) => what === name));
   if (!of || !to) return [];
-  const target = { is: 'at least', value: FLOOR_SHARE_MIN } as const;
+  const target = { is: 'at least', value: BASELINE_SHARE_MIN } as const;
   return [compare({ what: 'PostgreSQL: one node / baseline', of, to, target, objections: failuresOf(series) })];
 }
 

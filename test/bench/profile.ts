@@ -1,7 +1,7 @@
-// Where the service's main thread spends its time while it accepts moves: a CPU profile and its heaviest functions.
+// Where the service's main thread spends its time while it accepts moves: a CPU profile and its heaviestFunctions functions.
 import { copyFileSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type CpuProfile, type Heavy, heaviest } from './cpu-profile.ts';
+import { type CpuProfile, type HeavyFunction, heaviestFunctions } from './cpu-profile.ts';
 import { BENCH_FOLDER, stamp } from './folder.ts';
 import { type Options, scaled } from './options.ts';
 import { drive, withFolder, withServer } from './processes.ts';
@@ -26,7 +26,7 @@ export async function benchProfile(options: Options): Promise<Report> {
     );
     if (failure !== null) throw new Error(`the service answered ${failure}`);
     const path = keep(join(folder, mainThreadsFile(folder)));
-    const rows = heaviest(JSON.parse(readFileSync(path, 'utf8')) as CpuProfile, FUNCTIONS).map(heavyRow);
+    const rows = heaviestFunctions(JSON.parse(readFileSync(path, 'utf8')) as CpuProfile, FUNCTIONS).map(heavyRow);
     return {
       bench: 'profile (main thread while moves come on 64 connections; idle time left out)',
       rows: [...rows, { what: 'moves accepted under the profiler', unit: 'moves/s', values: [perSecond] }],
@@ -50,6 +50,6 @@ function keep(from: string): string {
   return path;
 }
 
-function heavyRow({ name, place, share }: Heavy): Row {
+function heavyRow({ name, place, share }: HeavyFunction): Row {
   return { what: `${name}  ${place}`, unit: '% of the busy time', values: [100 * share] };
 }

@@ -21,7 +21,7 @@ import { expectRecordedOnce, isSettled, onChain, recordingLogger } from '../rela
 let stateFile: string;
 /** Less than the timeout of a request to the chain. */
 const STOP_MILLIS_MAX = 2_800;
-const SOMEBODY = `0x${'5b'.repeat(20)}`;
+const RECIPIENT = `0x${'5b'.repeat(20)}`;
 const lines: string[] = [];
 const logger = recordingLogger(lines);
 
@@ -128,7 +128,7 @@ test('a state saved while transactions are mined contains each of them completel
   const chain = await start({ stateFile });
   const rpc = openRpc(chain.config.rpcUrl);
   const { address: from } = openAccount(chain.config.privateKey);
-  const transfer = () => rpc.request('eth_sendTransaction', [{ from, to: SOMEBODY, value: '0x1' }]);
+  const transfer = () => rpc.request('eth_sendTransaction', [{ from, to: RECIPIENT, value: '0x1' }]);
   let isOver = false;
   const bursts = (async () => {
     while (!isOver) {
@@ -140,7 +140,7 @@ test('a state saved while transactions are mined contains each of them completel
   await until(async () => {
     const { accounts, transactions } = JSON.parse(await readFile(stateFile, 'utf8'));
     const account = accounts[from.toLowerCase()] as { readonly nonce: number | string };
-    const mined = transactions.filter((each: object) => JSON.stringify(each).includes(SOMEBODY.slice(2)));
+    const mined = transactions.filter((each: object) => JSON.stringify(each).includes(RECIPIENT.slice(2)));
     saved.set(Number(account.nonce), mined.length);
     return saved.size === SAVED_STATES;
   }, 90_000);

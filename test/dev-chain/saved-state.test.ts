@@ -12,7 +12,7 @@ import { until } from '../kit/until.ts';
 import { openFaultProxy } from '../relayer/fault-proxy.ts';
 import { recordingLogger } from '../relayer/relayer-chain.ts';
 
-const SOMEBODY = `0x${'5b'.repeat(20)}`;
+const RECIPIENT = `0x${'5b'.repeat(20)}`;
 const DUMP_BYTES_MAX = 10_000_000;
 
 interface State {
@@ -40,14 +40,14 @@ it('a state is not saved if a block was mined during Anvil’s dump', async () =
   proxy.fault = async (method) => {
     if (method !== 'anvil_dumpState' || ++dumps > 1) return undefined;
     const before = await dump();
-    await rpc.request('eth_sendTransaction', [{ from, to: SOMEBODY, value: '0x1' }]);
+    await rpc.request('eth_sendTransaction', [{ from, to: RECIPIENT, value: '0x1' }]);
     await until(async () => nonceOf(await dump()) === 1);
     const { accounts } = await dump();
     return { kind: 'result', result: `0x${gzipSync(JSON.stringify({ ...before, accounts })).toString('hex')}` };
   };
   const nonceOf = ({ accounts }: State) => Number(accounts[from.toLowerCase()]?.nonce);
   const minedIn = ({ transactions }: State) =>
-    transactions.filter((each) => JSON.stringify(each).includes(SOMEBODY.slice(2))).length;
+    transactions.filter((each) => JSON.stringify(each).includes(RECIPIENT.slice(2))).length;
   await until(() => existsSync(stateFile));
   const saved: State = JSON.parse(readFileSync(stateFile, 'utf8'));
   expect([nonceOf(saved), minedIn(saved)]).toEqual([1, 1]);

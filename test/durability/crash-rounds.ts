@@ -38,13 +38,13 @@ export async function expectCrashesKeepMoves(rounds: number, killAfterAnswers: r
     const attempts = await playUntilKilled(service, killAfter);
     history.push(...attempts);
     service = await startProcess(path, SETTINGS);
-    const atRestart = await expectRight(path, history);
+    const atRestart = await expectCorrect(path, history);
     for (const { request, answer } of attempts) {
       const again = await attempt(service.url, request);
       expect(again.answer).toEqual(answer ?? expect.anything());
       history.push(again);
     }
-    const afterwards = await expectRight(path, history);
+    const afterwards = await expectCorrect(path, history);
     receipted += await expectValidReceipts(service, [...attempts, ...history.slice(-attempts.length)]);
     for (const [stream, lines] of atRestart) expect(afterwards.get(stream)?.slice(0, lines.length)).toEqual(lines);
     answered += attempts.filter(({ answer }) => answer !== undefined).length;
@@ -72,7 +72,7 @@ async function expectValidReceipts({ url }: ServiceProcess, attempts: readonly A
 }
 
 /** Expects lines that match the history and its receipts, and no faults found by fsck. Returns the lines. */
-async function expectRight(
+async function expectCorrect(
   path: string,
   attempts: readonly Attempt[],
 ): Promise<ReadonlyMap<Stream, readonly string[]>> {

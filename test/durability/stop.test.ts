@@ -121,7 +121,7 @@ describe('SIGTERM', { timeout: 180_000 }, () => {
     const refinement = { bulk: 'x'.repeat(60_000) };
     for (let move = 0; move < 60; move++) await must(service.url, debateOf(player, { comment: 'hm', refinement }));
     const stream = `GET /chambers/${chamberId}/stream?after=0 HTTP/1.1\r\nHost: x\r\n`;
-    const hangers = {
+    const hangingConnections = {
       'an idle keep-alive connection': HEALTH,
       'a connection without a request': '',
       'half a request head': 'GET /health HTTP/1.1\r\nHost:',
@@ -129,7 +129,7 @@ describe('SIGTERM', { timeout: 180_000 }, () => {
       'a reader of events that reads nothing': `${stream}Accept: text/event-stream\r\n\r\n`,
       'a WebSocket that reads nothing': `${stream}${HANDSHAKE}\r\n\r\n`,
     };
-    for (const bytes of Object.values(hangers)) {
+    for (const bytes of Object.values(hangingConnections)) {
       const socket = await RawSocket.open(service.url);
       socket.socket.pause();
       socket.write(bytes);

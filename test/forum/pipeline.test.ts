@@ -76,7 +76,7 @@ const idOf = (result: ForumEvent | string | null) =>
   result === null || typeof result === 'string' ? result : result.eventId;
 
 /** Waits for more turns of the event loop than a decision on in-memory state takes. */
-async function someTurns(): Promise<void> {
+async function waitSomeTurns(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
 }
 
@@ -158,7 +158,7 @@ describe('the pipeline', () => {
       submit(service, 'debate', bob),
       submit(service, 'debate', ann),
     ].map(outcome);
-    await someTurns();
+    await waitSomeTurns();
     openGate(true);
     expect(idOf(await answer)).toBe(5);
     await isHeld();
@@ -190,7 +190,7 @@ describe('the pipeline', () => {
     const { service, other, ann, bob, submit, hold, openGate, chamberId } = await inDebate();
     const { answer } = await hold(() => submit(service, 'pass', ann));
     const onTop = [submit(service, 'debate', bob), submit(service, 'debate', ann)].map(outcome);
-    await someTurns();
+    await waitSomeTurns();
     // Ann then no longer has the turn, so her pass in flight is rejected.
     expect(idOf(await submit(other, 'pass', ann))).toBe(5);
     expect(idOf(await submit(other, 'pass', bob))).toBe(6);
@@ -215,7 +215,7 @@ describe('the pipeline', () => {
     const onTop = [submit(service, 'debate', bob), submit(service, 'debate', ann), submit(service, 'pass', ann)].map(
       outcome,
     );
-    await someTurns();
+    await waitSomeTurns();
     openGate();
     expect(await answer).toBe('FORUM_ERR_UNAVAILABLE');
     expect((await Promise.all(onTop)).map(idOf)).toEqual(['FORUM_ERR_TURN', 5, 6]);
@@ -308,11 +308,11 @@ describe('the pipeline', () => {
     const rejected = outcome(submit(service, 'join', ann));
     void answer.then(() => seen.push('answered'));
     void rejected.then(() => seen.push('rejected'));
-    await someTurns();
+    await waitSomeTurns();
     expect([await shown(), seen]).toEqual([4, []]);
     openGate(true);
     await answer;
-    await someTurns();
+    await waitSomeTurns();
     expect([await shown(), seen.toSorted()]).toEqual([5, ['answered', 'woken']]);
     // Rejections, too, wait for an append to confirm them.
     await eventually(() => openGate());
@@ -422,9 +422,9 @@ describe('the pipeline', () => {
     await eventually(() => expect(appended.isClosed).toBe(false));
     // The open batch then decides both this command and the second creation.
     const join = service.forum.submit({ operation: 'join', chamberId: 1, ...command(bob, {}) });
-    await someTurns();
+    await waitSomeTurns();
     counted.open();
-    await someTurns();
+    await waitSomeTurns();
     appended.open();
     await inFlight;
     expect([idOf(first), await second, idOf(await join)]).toEqual([1, 'FORUM_ERR_CONFLICT', 2]);

@@ -11,7 +11,7 @@ import { type Prepared, TestService } from '../kit/test-service.ts';
 import { asSchema7, asSchema9, foreignConnection } from './entries.ts';
 
 /** Plays two chambers: one that ends with a token, and one in its lobby. */
-async function lived(path: string) {
+async function playChambers(path: string) {
   const service = new TestService({ path });
   const firsts: (readonly [Prepared, string])[] = [];
   const send = async (by: Signer, method: string, target: string, body?: unknown) => {
@@ -82,7 +82,7 @@ async function lived(path: string) {
 describe('a restart', () => {
   it('every response is the same after a restart, byte for byte', async () => {
     const path = temporaryDatabase();
-    const { service, answers } = await lived(path);
+    const { service, answers } = await playChambers(path);
     const before = await answers(service);
     await service.close();
     const again = new TestService({ path, clock: service.clock });
@@ -91,7 +91,7 @@ describe('a restart', () => {
 
   it('a retry after a restart gets the response to the first request', async () => {
     const path = temporaryDatabase();
-    const { service, retries } = await lived(path);
+    const { service, retries } = await playChambers(path);
     const before = await retries(service);
     await service.close();
     const after = await retries(new TestService({ path, clock: service.clock }));
@@ -99,7 +99,7 @@ describe('a restart', () => {
   });
 
   it('a store in memory loses everything at a restart, and gets a new log id', async () => {
-    const { service } = await lived(':memory:');
+    const { service } = await playChambers(':memory:');
     const other = new TestService();
     expect(await other.must('GET', '/chambers')).toEqual([]);
     expect(other.log.logId).not.toBe(service.log.logId);
@@ -109,7 +109,7 @@ describe('a restart', () => {
 describe('the derived tables', () => {
   it('the derived tables are the same when they are rebuilt from the lines', async () => {
     const path = temporaryDatabase();
-    const { service } = await lived(path);
+    const { service } = await playChambers(path);
     await service.close();
     const dump = () => {
       const db = foreignConnection(path);

@@ -13,7 +13,7 @@ import type { Json, Line } from '../forge.ts';
 import { payloadOf, requestOf } from '../forgeries.ts';
 import { FACTORY, REGISTRY, signed } from '../sample.ts';
 import type { Draft, Entry } from './draft.ts';
-import { type History, SIGNERS, STRANGER, WALLETS } from './histories.ts';
+import { type History, SIGNERS, OUTSIDER, WALLETS } from './histories.ts';
 import { editedStub, isStub, stubOver } from './stubs.ts';
 
 /** Changes the draft; returns false if the change is not applicable. */
@@ -44,8 +44,8 @@ class Stream {
     else this.#draft.accounts.set(this.#did, entries);
   }
 
-  say(what: string): true {
-    this.#draft.said.push(`${what} of ${this.name}`);
+  describe(what: string): true {
+    this.#draft.descriptions.push(`${what} of ${this.name}`);
     return true;
   }
 }
@@ -60,15 +60,15 @@ export function changesOf(histories: readonly History[]): readonly Change[] {
   ]);
   const types = [...Map.groupBy(pool, ({ type }) => String(type)).values()];
   const values = valuesByPath(pool);
-  const putIn: Change = (draft, random) => insert(draft, random, random.pick(random.pick(types)));
+  const insertLine: Change = (draft, random) => insert(draft, random, random.pick(random.pick(types)));
   const replace: Change = (draft, random) => replaceValue(draft, random, values);
   const copy: Change = (draft, random) => copyMember(draft, random, pool);
-  const structural = [putIn, putIn, leaveOut, cut, cut, exchange, repeat, date];
-  const ofClaims = [replace, replace, replace, flip, flip, empty, empty, copy, unprove, unprove, unprove];
-  const ofSignatures = [signByAnother, takeRequest, claimContract, proveAgain, proveAgain, bodyOtherwise, decorate];
-  const ofService = [chainClaim, chainClaim, balance, nonceOf, oneTransaction];
-  const ofStubs = [withholdAny, withholdAny, editStub, editStub, moveStub, restate];
-  return [...structural, ...ofStubs, ...ofClaims, ...ofSignatures, ...ofService, uppercase, refersToNone, join];
+  const structural = [insertLine, insertLine, dropLine, cut, cut, exchange, repeat, date];
+  const claimChanges = [replace, replace, replace, flip, flip, removeMember, removeMember, copy, unprove, unprove, unprove];
+  const signatureChanges = [signByAnother, removeRequest, claimContract, proveAgain, proveAgain, changeBody, changeUnsigned];
+  const serviceChanges = [chainClaim, chainClaim, balance, nonceOf, oneTransaction];
+  const stubChanges = [withholdAny, withholdAny, editStub, editStub, moveStub, restate];
+  return [...structural, ...stubChanges, ...claimChanges, ...signatureChanges, ...serviceChanges, uppercase, clearFirstPrev, join];
 }
 
 /** Replaces a line of any type, even a vote, by a stub that the service signs. */
@@ -79,7 +79,7 @@ const withholdAny: Change = (draft, random) => {
   if (line === undefined || isStub(line)) return false;
   const leaf = toHex(leafHash(Buffer.from(canonicalJson(line))));
   stream.entries = stream.entries.with(place, { ...(stream.entries[place] as Entry), line: stubOver(line, leaf) });
-  return stream.say(`${String(line['type'])} at ${place} withheld`);
+  return stream.describe(`${String(line['type'])} at ${place} withheld`);
 };
 
 function changeStub(draft: Draft, random: Random, change: (line: Line, others: readonly Line[]) => Line): boolean {
@@ -92,7 +92,7 @@ function changeStub(draft: Draft, random: Random, change: (line: Line, others: r
     stubs.map((each) => each.line),
   );
   stream.entries = stream.entries.with(index, { ...(stream.entries[index] as Entry), line: changed });
-  return stream.say(`the stub at ${index} changed`);
+  return stream.describe(`the stub at ${index} changed`);
 }
 
 const editStub: Change = (draft, random) => changeStub(draft, random, (line) => editedStub(line, random));
@@ -121,15 +121,15 @@ function insert(draft: Draft, random: Random, line: Line): boolean {
   const { chamberId = null, ts = null } = neighbour;
   const put = { ...line, chamberId, ts: random.chance(0.8) ? ts : (line['ts'] ?? null) };
   stream.entries = entries.toSpliced(place, 0, { line: put, origin: undefined, source: line });
-  return stream.say(`${String(line['type'])} inserted at ${place}`);
+  return stream.describe(`${String(line['type'])} inserted at ${place}`);
 }
 
-const leaveOut: Change = (draft, random) => {
+const dropLine: Change = (draft, random) => {
   const stream = new Stream(draft, random);
   if (stream.entries.length === 0) return false;
   const place = random.below(stream.entries.length);
   stream.entries = stream.entries.toSpliced(place, 1);
-  return stream.say(`line ${place} left out`);
+  return stream.describe(`line ${place} dropped`);
 };
 
 /** Drops the beginning or the end; account lines keep their numbers. */
@@ -140,7 +140,7 @@ const cut: Change = (draft, random) => {
   const count = 1 + random.below(length - 1);
   const isFront = random.chance(0.5);
   stream.entries = isFront ? stream.entries.slice(count) : stream.entries.slice(0, -count);
-  return stream.say(`${isFront ? 'the first' : 'the last'} ${count} lines left out`);
+  return stream.describe(`${isFront ? 'the first' : 'the last'} ${count} lines dropped`);
 };
 
 /** Swaps two lines and their times. */
@@ -153,7 +153,7 @@ const exchange: Change = (draft, random) => {
   const [one, other] = [entries[first], entries[second]] as [Entry, Entry];
   const dated = (entry: Entry, { line }: Entry) => ({ ...entry, line: { ...entry.line, ts: line['ts'] ?? null } });
   stream.entries = entries.with(first, dated(other, one)).with(second, dated(one, other)) as Entry[];
-  return stream.say(`lines ${first} and ${second} in each other’s place`);
+  return stream.describe(`lines ${first} and ${second} swapped`);
 };
 
 const repeat: Change = (draft, random) => {
@@ -163,7 +163,7 @@ const repeat: Change = (draft, random) => {
   const place = random.below(stream.entries.length + 1);
   const { ts = null } = stream.entries[Math.max(place - 1, 0)]?.line ?? {};
   stream.entries = stream.entries.toSpliced(place, 0, { ...again, line: { ...again.line, ts } });
-  return stream.say(`${typeOf(again)} once more at ${place}`);
+  return stream.describe(`${typeOf(again)} repeated at ${place}`);
 };
 
 /** Changes the time of one line, or of all lines from it on. */
@@ -179,7 +179,7 @@ const date: Change = (draft, random) => {
     const ts = new Date(at + millis).toISOString();
     return { ...entry, line: { ...entry.line, ts } };
   });
-  return stream.say(`line ${place} ${isAll ? 'and all after it ' : ''}dated ${millis} ms later`);
+  return stream.describe(`line ${place} ${isAll ? 'and all after it ' : ''}dated ${millis} ms later`);
 };
 
 type Values = ReadonlyMap<string, readonly Json[]>;
@@ -221,13 +221,13 @@ const flip: Change = (draft, random) => {
     const path = random.pick(claimsIn(line));
     const by = random.pick([1, -1]);
     const opposite = (value: Json) => (typeof value === 'boolean' ? !value : Number(value) + by);
-    return [changed(line, path, opposite) as Line, `${path.join('.')} turned`] as const;
+    return [changed(line, path, opposite) as Line, `${path.join('.')} flipped`] as const;
   };
   return alterOne(draft, random, alter, (line) => claimsIn(line).length > 0);
 };
 
 /** Removes a member of the payload or of an object in it. */
-const empty: Change = (draft, random) =>
+const removeMember: Change = (draft, random) =>
   alterOne(draft, random, (line) => {
     const payload = payloadOf(line);
     const inner = Object.entries(payload).filter(([, value]) => typeof value === 'object' && value !== null);
@@ -235,7 +235,7 @@ const empty: Change = (draft, random) =>
     const members = Object.keys(object as Line);
     if (members.length === 0) return undefined;
     const { [random.pick(members)]: _, ...rest } = object as Line;
-    return [{ ...line, payload: name === undefined ? rest : { ...payload, [name]: rest } }, 'a member taken away'];
+    return [{ ...line, payload: name === undefined ? rest : { ...payload, [name]: rest } }, 'a member removed'];
   });
 
 /** Adds a member that another line of the same type has. */
@@ -266,7 +266,7 @@ const unprove: Change = (draft, random) => {
   const claimed = { ...claim, line: { ...claim.line, payload: Object.fromEntries(most) } };
   draft.lines = others(draft.lines.map((entry) => (entry === claim ? claimed : entry)));
   for (const [did, entries] of draft.accounts) draft.accounts.set(did, others(entries));
-  draft.said.push(`${typeOf(claim)} without the ${proofs.size} lines that prove it`);
+  draft.descriptions.push(`${typeOf(claim)} without the ${proofs.size} lines that prove it`);
   return true;
 };
 
@@ -307,7 +307,7 @@ function alterOne(
   const altered = alter(entry.line);
   if (altered === undefined) return false;
   stream.entries = stream.entries.with(place, { ...entry, line: altered[0] });
-  return stream.say(`line ${place} (${typeOf(entry)}): ${altered[1]}`);
+  return stream.describe(`line ${place} (${typeOf(entry)}): ${altered[1]}`);
 }
 
 function alterOfChamber(
@@ -321,7 +321,7 @@ function alterOfChamber(
   const entry = random.pick(meant);
   const [line, what] = alter(entry.line);
   draft.lines = draft.lines.with(draft.lines.indexOf(entry), { ...entry, line });
-  draft.said.push(`${typeOf(entry)}: ${what}`);
+  draft.descriptions.push(`${typeOf(entry)}: ${what}`);
   return true;
 }
 
@@ -330,14 +330,14 @@ const signByAnother: Change = (draft, random) =>
   alterOne(draft, random, (line) => {
     if (line['request'] === null) return undefined;
     const isNamed = random.chance(0.3);
-    const signed = signedAgain(line, STRANGER);
+    const signed = signedAgain(line, OUTSIDER);
     return [
-      isNamed ? { ...signed, did: STRANGER.did } : signed,
+      isNamed ? { ...signed, did: OUTSIDER.did } : signed,
       `signed with a foreign key${isNamed ? ' under its own name' : ''}`,
     ];
   });
 
-const takeRequest: Change = (draft, random) =>
+const removeRequest: Change = (draft, random) =>
   alterOne(draft, random, (line) =>
     line['request'] === null ? undefined : [{ ...line, request: null }, 'request taken'],
   );
@@ -378,7 +378,7 @@ const proveAgain: Change = async (draft, random) => {
   const isSigned = line['request'] !== null && signer !== undefined;
   const signed = isSigned ? withBody(claimed, { walletSignature: signature, issuedAt }, signer) : claimed;
   draft.accounts.set(did, entries.with(place, { ...(entries[place] as Entry), line: signed }) as Entry[]);
-  draft.said.push(
+  draft.descriptions.push(
     `${String(line['type'])} of ${did.slice(-4)} with a proof ${isElsewhere ? 'for another service' : `of ${issuedAt}`}`,
   );
   return true;
@@ -404,7 +404,7 @@ async function proofOf(
 }
 
 /** Signs an account's request again with a different body: with an e-mail address or with junk. */
-const bodyOtherwise: Change = (draft, random) =>
+const changeBody: Change = (draft, random) =>
   alterOne(draft, random, (line) => {
     const signer = SIGNERS.get(String(line['did']));
     if (line['request'] === null || signer === undefined || !String(line['type']).startsWith('agent.'))
@@ -414,7 +414,7 @@ const bodyOtherwise: Change = (draft, random) =>
   });
 
 /** Changes unsigned parts: the label, or whitespace. */
-const decorate: Change = (draft, random) =>
+const changeUnsigned: Change = (draft, random) =>
   alterOne(draft, random, (line) => {
     if (line['request'] === null) return undefined;
     const { signatureInput, signature, ...request } = requestOf(line);
@@ -425,7 +425,7 @@ const decorate: Change = (draft, random) =>
     const sent = isLabel ? `${String(signature)}, proxy=:AAAA:` : String(signature);
     return [
       { ...line, request: { ...request, signatureInput: input, signature: sent } },
-      isLabel ? 'a label' : 'blanks',
+      isLabel ? 'a label' : 'whitespace',
     ];
   });
 
@@ -457,7 +457,7 @@ const balance: Change = (draft, random) => {
   const name = random.pick(Object.keys(token));
   const line = { ...entry.line, payload: { ...payload, token: { ...token, [name]: similarValue(token[name] ?? null) } } };
   draft.lines = draft.lines.with(draft.lines.indexOf(entry), { ...entry, line });
-  draft.said.push(`a different ${name} in the token of a join`);
+  draft.descriptions.push(`a different ${name} in the token of a join`);
   return true;
 };
 
@@ -479,7 +479,7 @@ const nonceOf: Change = async (draft, random) => {
     const renamed = isRelay ? { ...sent } : { txHash: sent.txHash };
     return { ...each, line: { ...each.line, payload: { ...payloadOf(each.line), ...renamed } } };
   });
-  draft.said.push(`${typeOf(entry)} signed at nonce ${sent.nonce}`);
+  draft.descriptions.push(`${typeOf(entry)} signed at nonce ${sent.nonce}`);
   return true;
 };
 
@@ -510,7 +510,7 @@ const oneTransaction: Change = (draft, random) => {
   draft.lines = draft.lines.map((each) =>
     others.includes(each) ? { ...each, line: { ...each.line, payload: { ...payloadOf(each.line), txHash } } } : each,
   );
-  draft.said.push(`two outcomes by ${String(txHash).slice(0, 6)}`);
+  draft.descriptions.push(`two outcomes by ${String(txHash).slice(0, 6)}`);
   return true;
 };
 
@@ -528,12 +528,12 @@ const uppercase: Change = (draft, random) => {
 };
 
 /** Makes the first given line of an account refer to no earlier line. */
-const refersToNone: Change = (draft) => {
+const clearFirstPrev: Change = (draft) => {
   for (const [did, entries] of draft.accounts) {
     const [first, ...rest] = entries;
     if (first === undefined || Number(first.line['eventId']) < 2) continue;
     draft.accounts.set(did, [{ ...first, line: { ...first.line, prev: NO_PREVIOUS } }, ...rest]);
-    draft.said.push(`the first line of the account of ${did.slice(-4)} refers to no earlier one`);
+    draft.descriptions.push(`the first line of the account of ${did.slice(-4)} refers to no earlier one`);
     return true;
   }
   return false;
@@ -549,11 +549,11 @@ const join: Change = (draft) => {
   const payload = { ...rest, turnOrder: joins.length, walletAddress: `0x${'77'.repeat(20)}`, walletProven: false };
   const body = '{}';
   const line = signedAgain(
-    { ...last.line, did: STRANGER.did, payload, request: { ...requestOf(last.line), body } },
-    STRANGER,
+    { ...last.line, did: OUTSIDER.did, payload, request: { ...requestOf(last.line), body } },
+    OUTSIDER,
   );
   draft.lines = draft.lines.toSpliced(place, 0, { line, origin: undefined });
-  draft.said.push(`a stranger joins at ${place}`);
+  draft.descriptions.push(`an outsider joins at ${place}`);
   return true;
 };
 

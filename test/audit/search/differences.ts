@@ -32,29 +32,29 @@ function compare(
   did?: string,
 ): readonly Difference[] {
   const found: Difference[] = [];
-  const met = new Set<Line>();
+  const matched = new Set<Line>();
   let last = -1;
   for (const [place, { line, origin: known }] of entries.entries()) {
     // An inserted line may equal an original one.
-    const origin = known ?? honest.find((each) => !met.has(each) && textOf(each) === textOf(line));
+    const origin = known ?? honest.find((each) => !matched.has(each) && textOf(each) === textOf(line));
     // A line belongs to the account that it names.
     const owner = did === undefined ? undefined : String(line['did']);
     // A line of another type is a different line.
-    if (origin === undefined || met.has(origin) || owner !== did || origin['type'] !== line['type']) {
+    if (origin === undefined || matched.has(origin) || owner !== did || origin['type'] !== line['type']) {
       found.push({ kind: 'inserted', did: owner, line, place });
       continue;
     }
-    met.add(origin);
+    matched.add(origin);
     const index = honest.indexOf(origin);
     if (index < last) found.push({ kind: 'moved', did, line: origin });
     last = Math.max(last, index);
     for (const path of differing(origin, line)) {
       const isFirst = path === 'prev' && place === 0 && Number(origin['eventId']) > 1;
-      if (isFirst || !isSetRight(draft, line, path))
+      if (isFirst || !isCorrected(draft, line, path))
         found.push({ kind: 'changed', did, line: origin, now: line, path });
     }
   }
-  for (const line of honest) if (!met.has(line)) found.push({ kind: 'omitted', did, line });
+  for (const line of honest) if (!matched.has(line)) found.push({ kind: 'omitted', did, line });
   return found;
 }
 
@@ -63,7 +63,7 @@ function textOf({ eventId: _, prev: __, ...rest }: Line): string {
 }
 
 /** Returns whether the value was replaced by a correct hash or the correct commitment. */
-function isSetRight({ isRechained, isRecommitted }: Draft, { type }: Line, path: string): boolean {
+function isCorrected({ isRechained, isRecommitted }: Draft, { type }: Line, path: string): boolean {
   if (isRechained && (path === 'eventId' || path === 'prev')) return true;
   if (!isRecommitted) return false;
   return type === 'relay.commit_submitted'

@@ -22,7 +22,7 @@ export class Draft {
   lines: Entry[];
   readonly accounts: Map<string, Entry[]>;
   /** Descriptions of the changes. */
-  readonly said: string[] = [];
+  readonly descriptions: string[] = [];
   /** Whether numbers and hashes are corrected. */
   isRechained = true;
   /** Whether the service re-signs every stub. */

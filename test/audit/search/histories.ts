@@ -47,7 +47,7 @@ export const SIGNERS: ReadonlyMap<string, Signer> = new Map(
   [ANN, BOB, CAT, CON, PER, RET, KEY].map((signer) => [signer.did, signer]),
 );
 /** An agent with a key that is in no history. */
-export const STRANGER = signerOf(15);
+export const OUTSIDER = signerOf(15);
 export const WALLETS = new Map([1, 2, 3].map(walletOf).map((wallet) => [wallet.address.toLowerCase(), wallet]));
 
 const read = (name: string) =>

@@ -8,7 +8,7 @@ import { FACTORY, REGISTRY } from '../sample.ts';
 import { limitOfChain } from './chain-limits.ts';
 import type { Difference } from './differences.ts';
 import type { Draft, Entry } from './draft.ts';
-import { type History, isMove, STRANGER } from './histories.ts';
+import { type History, isMove, OUTSIDER } from './histories.ts';
 import { isStub } from './stubs.ts';
 
 /** Other limits cover a stub that is left out, if any does. */
@@ -119,7 +119,7 @@ const LIMITS: readonly Limit[] = [
     covers: (difference, draft) =>
       difference.kind === 'inserted' &&
       difference.did === undefined &&
-      difference.line['did'] === STRANGER.did &&
+      difference.line['did'] === OUTSIDER.did &&
       !isReceipted(draft),
   },
   {
@@ -171,7 +171,7 @@ const LIMITS: readonly Limit[] = [
       difference.kind === 'changed' &&
       difference.did === undefined &&
       isMove(difference.now) &&
-      difference.now['did'] === STRANGER.did &&
+      difference.now['did'] === OUTSIDER.did &&
       /^(did$|request\.)/.test(difference.path) &&
       !isReceipted(draft),
   },

@@ -21,7 +21,7 @@ export interface Forgery {
   readonly history: string;
   /** Repeats the change if passed as `only` to the search. */
   readonly seed: number;
-  readonly said: readonly string[];
+  readonly descriptions: readonly string[];
   /** Differences that no limit covers, or a problem found by the model of turns. */
   readonly unexplained: readonly string[];
   readonly texts: Texts;
@@ -129,7 +129,7 @@ async function makeChange(
   for (const why of new Set(reasons.flatMap(([, why]) => why ?? [])))
     searched.limits.set(why, (searched.limits.get(why) ?? 0) + 1);
   if (unexplained.length > 0)
-    searched.forgeries.push({ history: history.name, seed, said: draft.said, unexplained, texts });
+    searched.forgeries.push({ history: history.name, seed, descriptions: draft.descriptions, unexplained, texts });
 }
 
 function inWords({ kind, did, line, ...more }: ReturnType<typeof differencesOf>[number]): string {

@@ -2,8 +2,8 @@
 import type { AddressInfo } from 'node:net';
 import { parseBody } from '../../../src/moves/move.ts';
 import { moves } from '../../../src/moves/registry.ts';
-import type { FloorRequest } from './evidence.ts';
-import { createFront, type FloorAnswer, type Front, isMove } from './fronts.ts';
+import type { BaselineRequest } from './evidence.ts';
+import { createFront, type BaselineResponse, type Front, isMove } from './fronts.ts';
 import { openPostgresStore } from './postgres-store.ts';
 import { type CommitMode, openStore } from './store.ts';
 import { createCheck, type VerifyMode } from './verifiers.ts';
@@ -22,7 +22,7 @@ server.listen(0, '127.0.0.1', () => {
 });
 process.once('SIGTERM', () => process.exit(0));
 
-async function answer(path: string, request: FloorRequest): Promise<FloorAnswer> {
+async function answer(path: string, request: BaselineRequest): Promise<BaselineResponse> {
   if (!isMove(path)) return { status: 200, body: prepare(path) };
   if (!(await check(request))) return { status: 401, body: { error: 'FORUM_ERR_SIGNATURE', detail: 'verification' } };
   parseBody(path.endsWith('/pass') ? moves.pass : moves.debate, { json: JSON.parse(request.body.toString()) });

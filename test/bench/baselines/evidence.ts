@@ -2,7 +2,7 @@
 import * as crypto from 'node:crypto';
 import { parseDid } from '../../../src/crypto/did-key.ts';
 
-export interface FloorRequest {
+export interface BaselineRequest {
   readonly method: string;
   readonly targetUri: string;
   readonly contentDigest: string;
@@ -26,7 +26,7 @@ const AGE_SECONDS_MAX = 300;
 const keys = new Map<string, Uint8Array>();
 
 /** Throws if the request is malformed or too old, or if its digest is wrong; does not check the signature. */
-export function readEvidence(request: FloorRequest): Evidence {
+export function readEvidence(request: BaselineRequest): Evidence {
   const { method, targetUri, contentDigest, body } = request;
   const digest = crypto.createHash('sha256').update(body).digest('base64');
   const [, params, created, did] = INPUT.exec(request.signatureInput) ?? [];

@@ -1,8 +1,8 @@
 // The baseline of live delivery: a signed move is first on disk; then one frame, prepared once, is written to every socket.
 import type { AddressInfo, Socket } from 'node:net';
 import { framesOf } from '../../../src/stream/frames.ts';
-import type { FloorRequest } from './evidence.ts';
-import { createFront, type FloorAnswer, isMove } from './fronts.ts';
+import type { BaselineRequest } from './evidence.ts';
+import { createFront, type BaselineResponse, isMove } from './fronts.ts';
 import { openStore } from './store.ts';
 import { acceptStreams } from './upgrade.ts';
 import { createCheck } from './verifiers.ts';
@@ -24,7 +24,7 @@ server.listen(0, '127.0.0.1', () => {
 process.once('SIGTERM', () => process.exit(0));
 
 /** There is only one chamber. */
-async function answer(path: string, request: FloorRequest): Promise<FloorAnswer> {
+async function answer(path: string, request: BaselineRequest): Promise<BaselineResponse> {
   if (!isMove(path)) return { status: 200, body: { chamberId: 1, ok: true } };
   if (!(await check(request))) return { status: 401, body: { error: 'FORUM_ERR_SIGNATURE', detail: 'verification' } };
   const eventId = await store(1, request);

@@ -2,11 +2,11 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { Hono } from 'hono';
-import type { FloorRequest } from './evidence.ts';
+import type { BaselineRequest } from './evidence.ts';
 
 export type Front = 'http' | 'hono';
 
-export interface FloorAnswer {
+export interface BaselineResponse {
   readonly status: 200 | 401;
   readonly body: object;
 }
@@ -14,7 +14,7 @@ export interface FloorAnswer {
 /** `read` is null if a baseline ignores the request. */
 export interface Handler {
   readonly isHello: boolean;
-  readonly answer: (path: string, request: FloorRequest) => Promise<FloorAnswer>;
+  readonly answer: (path: string, request: BaselineRequest) => Promise<BaselineResponse>;
 }
 
 const HELLO = { hello: 'world' };
@@ -39,7 +39,7 @@ function plainServer({ isHello, answer }: Handler): Server {
   });
 }
 
-async function readRequest(incoming: IncomingMessage): Promise<FloorRequest> {
+async function readRequest(incoming: IncomingMessage): Promise<BaselineRequest> {
   const body = await readBody(incoming);
   const { headers } = incoming;
   const { signature } = headers;

@@ -1,7 +1,7 @@
 // How the baseline stores moves in PostgreSQL: one statement for all pending moves, one statement at a time.
 import pg from 'pg';
 import { BIGINT, BYTEA, encode, TEXT } from '../../../src/log/postgres/arrays.ts';
-import type { FloorRequest } from './evidence.ts';
+import type { BaselineRequest } from './evidence.ts';
 import type { Store } from './store.ts';
 
 const TABLE = `CREATE TABLE moves (chamber_id bigint, event_id bigint, body bytea, input text, signature text,
@@ -12,7 +12,7 @@ const INSERT =
 interface Due {
   readonly chamberId: number;
   readonly eventId: number;
-  readonly request: FloorRequest;
+  readonly request: BaselineRequest;
   readonly resolve: (eventId: number) => void;
 }
 

@@ -1,15 +1,15 @@
 // How the baselines store a move: one row in SQLite (WAL, synchronous=FULL), in a transaction per move or per batch.
 import Database from 'better-sqlite3';
-import type { FloorRequest } from './evidence.ts';
+import type { BaselineRequest } from './evidence.ts';
 
 export type CommitMode = 'group' | 'single' | 'postgres';
 /** Resolves to the move's event id once it is on disk. */
-export type Store = (chamberId: number, request: FloorRequest) => Promise<number>;
+export type Store = (chamberId: number, request: BaselineRequest) => Promise<number>;
 
 interface Row {
   readonly chamberId: number;
   readonly eventId: number;
-  readonly request: FloorRequest;
+  readonly request: BaselineRequest;
 }
 
 export function openStore(path: string, mode: 'group' | 'single'): Store {

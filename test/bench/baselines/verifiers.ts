@@ -4,11 +4,11 @@ import { Worker } from 'node:worker_threads';
 import { hashes, verify as nobleVerify } from '@noble/ed25519';
 import { sha512 } from '@noble/hashes/sha2.js';
 import { httpbis } from 'http-message-signatures';
-import { type Evidence, type FloorRequest, readEvidence } from './evidence.ts';
+import { type Evidence, type BaselineRequest, readEvidence } from './evidence.ts';
 
 export type VerifyMode = 'none' | 'sodium' | 'node' | 'noble' | 'library';
 /** Resolves to whether the signature is valid; throws if the digest is wrong. */
-export type Check = (request: FloorRequest) => Promise<boolean>;
+export type Check = (request: BaselineRequest) => Promise<boolean>;
 
 hashes.sha512 = sha512;
 
@@ -84,7 +84,7 @@ function checkByNoble({ publicKey, base, signature }: Evidence): boolean {
 }
 
 /** Verifies as the packages' documentation suggests. */
-async function checkByLibrary(request: FloorRequest): Promise<boolean> {
+async function checkByLibrary(request: BaselineRequest): Promise<boolean> {
   const { publicKey } = readEvidence(request);
   const message = {
     method: request.method,

@@ -2,47 +2,47 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-export interface GoBetween {
+export interface TamperingProxy {
   readonly url: string;
   /** Returns the response text for the requested path. */
-  lie: (path: string, text: string) => string;
+  tamper: (path: string, text: string) => string;
   /** Resolves when the request may be forwarded. */
   wait: (path: string) => Promise<void>;
   /** Returns the response status for the requested path. */
-  refuseOf: (path: string) => number | undefined;
+  statusFor: (path: string) => number | undefined;
   /** The statuses of the next responses, with Retry-After: 0. */
-  refuse: number[];
+  nextStatuses: number[];
   close(): Promise<void>;
 }
 
-/** `now` is the service's clock, shown in the Date header. */
-export async function openGoBetween(serviceUrl: string, now: () => number): Promise<GoBetween> {
+/** Opens the proxy; `now` is the service's clock, shown in the Date header. */
+export async function openTamperingProxy(serviceUrl: string, now: () => number): Promise<TamperingProxy> {
   const server = createServer(async (request, response) => {
-    const status = between.refuse.shift() ?? between.refuseOf(request.url ?? '');
+    const status = proxy.nextStatuses.shift() ?? proxy.statusFor(request.url ?? '');
     if (status !== undefined) {
       response.writeHead(status, { 'Retry-After': '0' }).end('{"detail":"busy"}');
       return;
     }
     const path = request.url ?? '';
-    await between.wait(path);
+    await proxy.wait(path);
     const answer = await fetch(serviceUrl + path);
     const bytes = Buffer.from(await answer.arrayBuffer());
     const text = bytes.toString();
-    const told = between.lie(path, text);
+    const tampered = proxy.tamper(path, text);
     const logId = answer.headers.get('log-id');
     const headers = { Date: new Date(now()).toUTCString(), ...(logId === null ? {} : { 'Log-Id': logId }) };
-    // Tiles are binary.
-    response.writeHead(answer.status, headers).end(told === text ? bytes : told);
+    // An unchanged response is passed as bytes, because tiles are binary.
+    response.writeHead(answer.status, headers).end(tampered === text ? bytes : tampered);
   });
-  const between: GoBetween = {
+  const proxy: TamperingProxy = {
     url: await listen(server),
-    lie: (_path, text) => text,
+    tamper: (_path, text) => text,
     wait: async () => {},
-    refuseOf: () => undefined,
-    refuse: [],
+    statusFor: () => undefined,
+    nextStatuses: [],
     close: () => close(server),
   };
-  return between;
+  return proxy;
 }
 
 function listen(server: Server): Promise<string> {
