@@ -83,7 +83,7 @@ test.each(index.filter(isNamed))('the findings name the reason: $title ($file)',
   const { check } = await audit(read(file), accounts ? { accounts: read(accounts) } : {});
   for (const [, name, sentence] of SENTENCES.filter(([of]) => of === title)) {
     const { findings, note } = check(name as Parameters<typeof check>[0]);
-    const said = [note, ...findings.map((finding) => finding.sentence)];
-    expect(said).toContainEqual(expect.stringContaining(sentence));
+    const texts = [note, ...findings.map((finding) => finding.sentence)];
+    expect(texts).toContainEqual(expect.stringContaining(sentence));
   }
 });

@@ -339,7 +339,7 @@ const signByAnother: Change = (draft, random) =>
 
 const removeRequest: Change = (draft, random) =>
   alterOne(draft, random, (line) =>
-    line['request'] === null ? undefined : [{ ...line, request: null }, 'request taken'],
+    line['request'] === null ? undefined : [{ ...line, request: null }, 'request removed'],
   );
 
 /** Claims that a contract accepted a wallet proof. */

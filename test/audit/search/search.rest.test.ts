@@ -35,6 +35,6 @@ function print({ changes, found, limits, turnsCompared, forgeries }: Searched): 
   console.log(
     `${changes} changes, ${found} found, ${turnsCompared} turns compared, ${forgeries.length} sound forgeries\n${shown}`,
   );
-  for (const { history, seed, said, unexplained } of forgeries)
-    console.log(`FORGERY_ONLY=${seed} (${history}): ${said.join('; ')} => ${unexplained.join('; ')}`);
+  for (const { history, seed, descriptions, unexplained } of forgeries)
+    console.log(`FORGERY_ONLY=${seed} (${history}): ${descriptions.join('; ')} => ${unexplained.join('; ')}`);
 }
