@@ -13,8 +13,8 @@ const HOME = join(ROOT, 'node_modules/.cache', `stryker-${STRYKER_VERSION}`);
 const FOLDERS = ['src/moves', 'projections', 'src/crypto', 'src/vocabulary'];
 const SANDBOX = '.mutation';
 const SCORE_MIN = 90;
-const NOTICED = ['Killed', 'Timeout'];
-const MISSED = ['Survived', 'NoCoverage'];
+const DETECTED = ['Killed', 'Timeout'];
+const SURVIVED = ['Survived', 'NoCoverage'];
 
 if (!existsSync(join(HOME, 'node_modules/@stryker-mutator/core'))) install();
 process.chdir(ROOT);
@@ -69,9 +69,9 @@ async function mutate(places) {
 function isGoodEnough(folder) {
   const inside = mutants.filter(({ fileName }) => relative(ROOT, fileName).startsWith(`${folder}/`));
   const count = (statuses) => inside.filter(({ status }) => statuses.includes(status)).length;
-  const [noticed, missed] = [count(NOTICED), count(MISSED)];
-  if (noticed + missed === 0) return true;
-  const score = (100 * noticed) / (noticed + missed);
-  process.stdout.write(`${folder}: ${score.toFixed(1)} % (${noticed} noticed, ${missed} missed)\n`);
+  const [detected, survived] = [count(DETECTED), count(SURVIVED)];
+  if (detected + survived === 0) return true;
+  const score = (100 * detected) / (detected + survived);
+  process.stdout.write(`${folder}: ${score.toFixed(1)} % (${detected} detected, ${survived} survived)\n`);
   return score >= SCORE_MIN;
 }

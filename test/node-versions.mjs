@@ -22,7 +22,7 @@ function check(version) {
   const binary = fetchNode(version);
   const options = { cwd: ROOT, encoding: 'utf8', timeout: RUN_MILLIS_MAX, stdio: ['ignore', 'pipe', 'inherit'] };
   const running = execFileSync(binary, [fileURLToPath(import.meta.url), '--run'], options).trim();
-  if (!`${running}.`.startsWith(`v${version}.`)) throw new Error(`Node ${version} was asked for, and ${running} ran`);
+  if (!`${running}.`.startsWith(`v${version}.`)) throw new Error(`Node ${version} was requested, but ${running} ran`);
   process.stdout.write(`Node ${running}: registered, moved and streamed (${binary})\n`);
 }
 

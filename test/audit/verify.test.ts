@@ -14,7 +14,7 @@ const forged = signature.with(40, (signature[40] ?? 0) ^ 1);
 const accepting: FastVerify = async () => true;
 const refusing: FastVerify = async () => false;
 const failing: FastVerify = async () => {
-  throw new Error('no Ed25519 here');
+  throw new Error('Ed25519 is not supported');
 };
 
 afterEach(() => {

@@ -49,7 +49,7 @@ async function run(program: readonly string[]) {
     stdio: ['ignore', 'ignore', 'inherit', 'pipe'],
   });
   const [[code], usage] = await Promise.all([once(child, 'exit'), text(child.stdio[3] as NodeJS.ReadableStream)]);
-  if (code !== 0) throw new Error(`${program.join(' ')} ended with ${code}`);
+  if (code !== 0) throw new Error(`${program.join(' ')} exited with ${code}`);
   const { userCPUTime, systemCPUTime, maxRSS }: NodeJS.ResourceUsage = JSON.parse(usage);
   const seconds = (performance.now() - startedAt) / 1000;
   return { seconds, cpuMicros: userCPUTime + systemCPUTime, mebibytes: maxRSS / 1024 };

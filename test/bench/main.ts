@@ -69,7 +69,7 @@ const names = positionals.length > 0 ? positionals : Object.keys(BENCHES).filter
 const reports: Report[] = [];
 for (const name of names) {
   const bench = BENCHES[name];
-  if (bench === undefined) throw new Error(`no bench ${name}; there are ${Object.keys(BENCHES).join(', ')}`);
+  if (bench === undefined) throw new Error(`unknown bench ${name}; known: ${Object.keys(BENCHES).join(', ')}`);
   process.stderr.write(`${name}\n`);
   const report = await bench(options).catch((error: unknown) => {
     process.exitCode = 1;
@@ -79,7 +79,7 @@ for (const name of names) {
   printReport(report);
   reports.push(report);
 }
-if (options.scale !== 1) process.stdout.write(`\nsizes were ${options.scale} of the full ones: these are no figures\n`);
+if (options.scale !== 1) process.stdout.write(`\nsizes were scaled by ${options.scale}: do not use these figures\n`);
 process.stdout.write(`\n${writeFigures(reports)}\n`);
 
 function writeFigures(all: readonly Report[]): string {

@@ -43,7 +43,7 @@ export async function start(side: Side, { databasePath, wrapper = [] }: StartOpt
 async function listening(child: ChildProcess, side: Side): Promise<string> {
   if (child.stdout === null) throw new Error('no standard output');
   const [, authority = ''] = await findLine(child.stdout, LISTENING).catch(() => {
-    throw new Error(`${side.name} ended before it listened`);
+    throw new Error(`${side.name} exited before it listened`);
   });
   return authority;
 }

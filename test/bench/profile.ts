@@ -24,7 +24,7 @@ export async function benchProfile(options: Options): Promise<Report> {
         rounds: 1,
       }),
     );
-    if (failure !== null) throw new Error(`the service answered ${failure}`);
+    if (failure !== null) throw new Error(`the service returned ${failure}`);
     const path = keep(join(folder, mainThreadsFile(folder)));
     const rows = heaviestFunctions(JSON.parse(readFileSync(path, 'utf8')) as CpuProfile, FUNCTIONS).map(heavyRow);
     return {

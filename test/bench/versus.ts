@@ -19,7 +19,7 @@ const LOADS = [
 ] as const;
 
 export async function benchVersus(options: Options): Promise<Report> {
-  if (options.against === undefined) throw new Error('--against names no checkout');
+  if (options.against === undefined) throw new Error('--against must name a checkout');
   const sides = [SERVICE, serviceOf(options.against, 'other')] as const;
   const server = await startPostgres();
   try {

@@ -252,7 +252,7 @@ function refusalOf(act: () => unknown): SignatureError {
     if (error instanceof SignatureError) return error;
     throw error;
   }
-  throw new Error('nothing was refused');
+  throw new Error('the header was not rejected');
 }
 
 function isAccepted(signatureInput: string): boolean {

@@ -35,7 +35,7 @@ export async function missingMetrics(
   const samples = await (await fetch(url)).text();
   const exported = new Set([...namesIn(samples, /^(\w+)[{ ]/gm), ...namesIn(samples, /^# TYPE (\w+) counter/gm)]);
   const asked = namesIn(text, /\b((?:chambers|nodejs|process)_\w+)/g);
-  if (asked.length === 0) throw new Error('no metric is named');
+  if (asked.length === 0) throw new Error('the text names no metric');
   return asked.filter((name) => !exported.has(name));
 }
 

@@ -49,7 +49,7 @@ export async function startProxy(name: ProxyName, ports: Ports): Promise<string>
     await closed;
   });
   await until(async () => {
-    if (hasEnded(child)) throw new Error(`${name} ended: ${output}`);
+    if (hasEnded(child)) throw new Error(`${name} exited: ${output}`);
     return existsSync(authority) && (await handshakes(ports.https, readFileSync(authority)));
   });
   return readFileSync(authority, 'utf8');

@@ -50,7 +50,7 @@ export async function expectCrashesKeepMoves(rounds: number, killAfterAnswers: r
     answered += attempts.filter(({ answer }) => answer !== undefined).length;
     unanswered += attempts.filter(({ answer }) => answer === undefined).length;
   }
-  console.log(`${rounds} kills: ${answered} answered, ${unanswered} unanswered, ${receipted} receipts`);
+  console.log(`${rounds} kills: ${answered} requests with a response, ${unanswered} without, ${receipted} receipts`);
   expect(answered).toBeGreaterThanOrEqual(promised);
   await expectRebuildIdentical(service, path, players);
 

@@ -84,7 +84,7 @@ export class Load {
 
   /** Waits for this number of responses; rejects if the players stop first. */
   async answered(count: number): Promise<void> {
-    const early = Promise.all(this.playing).then(() => Promise.reject(new Error('the service ended early')));
+    const early = Promise.all(this.playing).then(() => Promise.reject(new Error('the players stopped early')));
     early.catch(() => {});
     while (this.attempts.length < count) {
       const next = new Promise<void>((resolve) => {

@@ -20,7 +20,7 @@ try {
 
 function requireJudge(name: string): Judge {
   const known = all.find((each) => each === name);
-  if (known === undefined) throw new Error(`${name} is no judge; there are ${all.join(', ')}`);
+  if (known === undefined) throw new Error(`unknown judge ${name}; known: ${all.join(', ')}`);
   return known;
 }
 

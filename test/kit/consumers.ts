@@ -36,7 +36,7 @@ export class Consumer {
   async until(count: number): Promise<void> {
     while (this.lines.length < count) {
       if (this.closeCode !== undefined)
-        throw new Error(`closed with ${this.closeCode} after ${this.lines.length} lines`);
+        throw new Error(`the stream closed with ${this.closeCode} after ${this.lines.length} lines`);
       await this.#change();
     }
   }
@@ -131,7 +131,7 @@ export async function take<Item>(items: AsyncGenerator<Item>, count: number): Pr
   const taken: Item[] = [];
   while (taken.length < count) {
     const { done, value } = await items.next();
-    if (done) throw new Error(`ended after ${taken.length} of ${count}`);
+    if (done) throw new Error(`the stream ended after ${taken.length} of ${count} items`);
     taken.push(value);
   }
   return taken;

@@ -43,7 +43,7 @@ export function eventsOf(past: readonly BriefEvent[]): readonly ChamberEvent[] {
 
 export function fold(past: readonly BriefEvent[]): ChamberState {
   const state = eventsOf(past).reduce<ChamberState | null>(evolveChamber, null);
-  if (state === null) throw new Error('a chamber starts with chamber.created');
+  if (state === null) throw new Error('the first event must be chamber.created');
   return state;
 }
 
@@ -89,7 +89,7 @@ export function given(...past: readonly BriefEvent[]) {
 
 /** Fails if the decision asks the chain. */
 export const noChain: ReadChain = ({ kind }) => {
-  throw new Error(`the decision asks the chain: ${kind}`);
+  throw new Error(`unexpected question to the chain: ${kind}`);
 };
 
 export function outcomeOf<Fact>(decide: () => Fact): Fact | { code: ErrorCode; detail: string } {

@@ -25,7 +25,7 @@ export class Random {
   }
 
   pick<Item>(items: readonly Item[]): Item {
-    if (items.length === 0) throw new RangeError('nothing to pick from');
+    if (items.length === 0) throw new RangeError('the list is empty');
     return items[this.below(items.length)] as Item;
   }
 

@@ -59,7 +59,7 @@ export class RawSocket {
     const isThere = () =>
       typeof expected === 'string' ? this.#received.includes(expected) : expected.test(this.#received);
     while (!isThere()) {
-      if (this.socket.closed) throw new Error(`closed after ${JSON.stringify(this.#received)}`);
+      if (this.socket.closed) throw new Error(`the connection closed after ${JSON.stringify(this.#received)}`);
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });

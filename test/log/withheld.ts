@@ -290,7 +290,7 @@ export function describeWithholding(begin: () => Promise<WithheldPlace>): void {
     const after = await store.withholding.read(0, 1_000);
     expect(readStubs(after.ndjson)).toEqual({ ...readStubs(stubs.ndjson), logs: [store.log.logId] });
     for (const line of after.ndjson.toString().trimEnd().split('\n')) expect(() => openStub(line)).not.toThrow();
-    expect(await store.withholding.restate(() => expect.fail('nothing is left'))).toBe(0);
+    expect(await store.withholding.restate(() => expect.fail('all stubs are reissued'))).toBe(0);
     const again = new TestService({ store, clock: service.clock });
     expect(await again.must('GET', `/chambers/${chamberId}/merkle-preview`)).toEqual(root);
     expect(await store.withholding.revisionOf(chamberId)).toBe(3);
@@ -304,14 +304,14 @@ export function describeWithholding(begin: () => Promise<WithheldPlace>): void {
     const store = await place.open();
     const { logId } = store.log;
     let count = 0;
-    const dies = (stub: string) => (++count > 100 ? expect.fail('the process ends') : restatedFor(logId)(stub));
+    const dies = (stub: string) => (++count > 100 ? expect.fail('the process exits') : restatedFor(logId)(stub));
     await expect(store.withholding.restate(dies)).rejects.toThrow('the process ends');
     expect(readStubs((await store.withholding.read(0, 1_000)).ndjson).logs).toHaveLength(2);
     await store.close();
     const again = await place.open();
     expect(await again.withholding.restate(restatedFor(logId))).toBe(stubs.length - 100);
     expect(readStubs((await again.withholding.read(0, 1_000)).ndjson).logs).toEqual([logId]);
-    expect(await again.withholding.restate(() => expect.fail('nothing is left'))).toBe(0);
+    expect(await again.withholding.restate(() => expect.fail('all stubs are reissued'))).toBe(0);
     await again.close();
     expect(await faultsOf(place.place)).toEqual([]);
   });

@@ -43,7 +43,7 @@ export async function startCluster({
       const started = await startNode({ program, databaseUrl, port, settings });
       isExpectedToEnd = false;
       started.child.once('exit', (code, signal) => {
-        if (!isExpectedToEnd) problems.push(`node ${index + 1} ended with ${code ?? signal}: ${started.errors()}`);
+        if (!isExpectedToEnd) problems.push(`node ${index + 1} exited with ${code ?? signal}: ${started.errors()}`);
       });
       return started;
     };

@@ -113,7 +113,7 @@ export async function startLoad({ urls, clients, seed }: LoadOptions): Promise<L
           return answer;
         }
         if (answer.status !== 503) {
-          seen.problems.push(`${wire.path} was answered ${answer.status} ${JSON.stringify(answer.body)}`);
+          seen.problems.push(`${wire.path} returned ${answer.status} ${JSON.stringify(answer.body)}`);
           return undefined;
         }
         seen.unavailable++;
@@ -149,7 +149,7 @@ export async function startLoad({ urls, clients, seed }: LoadOptions): Promise<L
       const answer = await get(url, path, AbortSignal.timeout(ANSWER_MS_MAX));
       if (answer.status === 200) return answer;
       if (answer.status === 503) seen.unavailable++;
-      else seen.problems.push(`${path} was answered ${answer.status} ${JSON.stringify(answer.body)}`);
+      else seen.problems.push(`${path} returned ${answer.status} ${JSON.stringify(answer.body)}`);
     } catch {
       seen.broken++;
     }
@@ -169,7 +169,7 @@ export async function startLoad({ urls, clients, seed }: LoadOptions): Promise<L
         const response = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS_MAX) });
         const lines = (await response.text()).split('\n').slice(0, -1);
         if (response.status === 200) seen.lines.push(...lines);
-        else if (response.status !== 503) seen.problems.push(`${url} was answered ${response.status} ${lines}`);
+        else if (response.status !== 503) seen.problems.push(`${url} returned ${response.status} ${lines}`);
         const last = response.status === 200 && lines.length > 0 ? JSON.parse(lines.at(-1) as string) : undefined;
         if (last !== undefined) cursor = `${last.chamberId}:${last.eventId}`;
         if (mayEnd && response.status === 200 && seen.lines.length === count) return;
@@ -197,7 +197,7 @@ async function openPlace(url: string, by: Signer, debateFrom: number): Promise<P
 
 async function post(url: string, { path, body, by }: { path: string; body: unknown; by?: Signer }) {
   const answer = await send(url, prepare('POST', path, { body, publicUrl: PUBLIC_URL, ...(by && { by }) }));
-  if (answer.status !== 200) throw new Error(`${path} was answered ${answer.status} ${JSON.stringify(answer.body)}`);
+  if (answer.status !== 200) throw new Error(`${path} returned ${answer.status} ${JSON.stringify(answer.body)}`);
   return answer.body;
 }
 

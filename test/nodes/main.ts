@@ -19,7 +19,7 @@ const { values, positionals } = parseArgs({
 const names = positionals.length > 0 ? positionals : Object.keys(SCENARIOS);
 for (const name of names) {
   if (SCENARIOS[name] === undefined) {
-    throw new Error(`no scenario ${name}; there are ${Object.keys(SCENARIOS).join(', ')}`);
+    throw new Error(`unknown scenario ${name}; known: ${Object.keys(SCENARIOS).join(', ')}`);
   }
 }
 
@@ -35,7 +35,7 @@ for (const scenario of names) {
     program: join(ROOT, 'dist/src/main.js'),
   });
   if (outcome === undefined) {
-    print(`${scenario}: skipped, not installed: pg_basebackup (Debian: postgresql)`);
+    print(`${scenario}: skipped: pg_basebackup is not installed (Debian: postgresql)`);
     continue;
   }
   const { problems, figures } = outcome;

@@ -61,7 +61,7 @@ export class Play {
       const answer = await send(url, wire, AbortSignal.timeout(SLOW_MS)).catch(() => undefined);
       if (answer === undefined || answer.status === 503) continue;
       if (!EXPECTED.includes(answer.status)) {
-        this.problems.push(`${wire.path} was ${answer.status} ${JSON.stringify(answer.body)}`);
+        this.problems.push(`${wire.path} returned ${answer.status} ${JSON.stringify(answer.body)}`);
         if (answer.status >= 500) continue;
       }
       return answer;

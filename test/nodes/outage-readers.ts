@@ -64,7 +64,7 @@ function keepAsking(name: string, ask: () => Promise<Asked>, { url, isOver }: Re
     for (; !isOver(); await sleep(PAUSE_MS)) {
       const asked = await ask().catch(() => undefined);
       if (asked === undefined || asked.status === 503) continue;
-      if (asked.status !== 200) problems.push(`${url} ${name} was ${asked.status}`);
+      if (asked.status !== 200) problems.push(`${url} ${name} returned ${asked.status}`);
       else if (asked.isRight) count++;
     }
   };

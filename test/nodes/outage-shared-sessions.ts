@@ -29,7 +29,7 @@ export async function refusalsOfSharedSessions({ databaseUrl, folder, program }:
     for (const args of programs) {
       const { code, output } = await run(args, pooler.url);
       if (code === 0 || !SENTENCE.test(output))
-        problems.push(`behind a pooler in transaction mode, ${args.join(' ')} ended with ${code}: ${output}`);
+        problems.push(`behind a pooler in transaction mode, ${args.join(' ')} exited with ${code}: ${output}`);
     }
     const settings = await Promise.all(clients.map((client) => client.query('SHOW jit')));
     if (settings.some(({ rows }) => rows[0].jit !== 'on')) problems.push('a shared session was changed');

@@ -47,7 +47,7 @@ const database = new URL(server.url);
 [database.username, database.password, database.pathname] = ['chambers', 'secret', '/chambers'];
 const databaseUrl = database.href;
 const pooler = hasPgBouncer() ? await startPgBouncer({ databaseUrl, mode: 'session', folder }) : undefined;
-if (pooler === undefined) print('skipped, not installed: pgbouncer');
+if (pooler === undefined) print('skipped the pooler: pgbouncer is not installed');
 else problems.push(...(await refusalsOfSharedSessions({ databaseUrl, folder, program })));
 
 const databases = [databaseUrl, await openSlowProxy(database), ...(pooler === undefined ? [] : [pooler.url])];
@@ -77,7 +77,7 @@ try {
   }
   await sleep(2 * PHASE_MS);
   for (const { name, takeCount } of readers)
-    if (takeCount() === 0) problems.push(`${name} had no right response after the last outage`);
+    if (takeCount() === 0) problems.push(`${name} had no correct response after the last outage`);
   play.isOver = true;
   await Promise.all([...playing, ...readers.map(({ reading }) => reading)]);
   problems.push(...play.problems, ...readers.flatMap((reader) => reader.problems), ...(await judgeLines()));
@@ -165,7 +165,7 @@ async function judgeLines(): Promise<readonly string[]> {
   const streams = [...ofAll, ...[...ofChambers.values()].flat()];
   const sum = (count: (stream: StreamReader) => number) => streams.reduce((total, each) => total + count(each), 0);
   const notes = sum((stream) => stream.notes);
-  print(`${streams.length} readers of streams opened ${sum((stream) => stream.connections)} and got ${notes} notes`);
+  print(`${streams.length} readers of streams opened ${sum((stream) => stream.connections)} and received ${notes} notes`);
   return notes > 0 ? found : [...found, 'no stream had notes'];
 }
 

@@ -47,7 +47,7 @@ const problems = await runSoak({
 await postgres?.stop();
 rmSync(folder, { recursive: true, force: true });
 for (const problem of problems) print(`FAILED: ${problem}`);
-if (problems.length === 0) print(`flat, and all chambers are committed (${values.store})`);
+if (problems.length === 0) print(`no growth, and all chambers are committed (${values.store})`);
 process.exitCode = problems.length === 0 ? 0 : 1;
 
 function print(text: string): void {

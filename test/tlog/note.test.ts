@@ -27,7 +27,7 @@ const PKCS8 = Buffer.from('302e020100300506032b657004220420', 'hex');
 const privateKey = createPrivateKey({ key: Buffer.concat([PKCS8, SEED]), format: 'der', type: 'pkcs8' });
 const sign = (message: Uint8Array) => Uint8Array.from(signEd25519(null, message, privateKey));
 
-const key = parseVerifierKey(VERIFIER_KEY) ?? expect.fail('the key of the documentation is a key');
+const key = parseVerifierKey(VERIFIER_KEY) ?? expect.fail('the key in the documentation is invalid');
 const note = parseNote(NOTE) as SignedNote;
 
 describe('a verifier key', () => {
@@ -139,7 +139,7 @@ describe('the text of a checkpoint', () => {
   const text = 'example.com/behind-the-sofa\n20852163\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n';
 
   it('the checkpoint in the specification is parsed and formatted', () => {
-    const checkpoint = parseCheckpoint(text) ?? expect.fail('it is a checkpoint');
+    const checkpoint = parseCheckpoint(text) ?? expect.fail('the checkpoint is invalid');
     expect(checkpoint).toMatchObject({ origin: 'example.com/behind-the-sofa', size: 20_852_163 });
     expect(formatCheckpoint(checkpoint)).toBe(text);
   });

@@ -82,7 +82,7 @@ function deadlines(debateFrom: number): Readonly<Record<string, string>> {
 
 async function send(connection: Connection, request: Buffer): Promise<unknown> {
   const answer = await connection.exchange(request);
-  if (answer.status !== 200) throw new Error(`while preparing: ${describeAnswer(answer)}`);
+  if (answer.status !== 200) throw new Error(`the preparation failed: ${describeAnswer(answer)}`);
   return JSON.parse(answer.body.toString());
 }
 

@@ -62,6 +62,6 @@ export class Deliveries {
 
   #wrong(): Error {
     const [least, most] = [Math.min(...this.#counts), Math.max(...this.#counts)];
-    return new Error(`of ${this.#awaited} moves the consumers were delivered ${least} to ${most}`);
+    return new Error(`the consumers received ${least} to ${most} of ${this.#awaited} moves`);
   }
 }

@@ -75,7 +75,7 @@ function openChambers(
 const COMMENT =
   'The reserve should cover two quarters of operating costs before anything is spent on growth; see the figures of move ';
 
-/** Signs in the order of sending, as agents do: the log's index of signatures grows by the seconds of signing. */
+/** Signs the moves in the order of sending, like agents: the log's index of signatures is sorted by signing time. */
 function signMoves(chambers: readonly Chamber[], task: MovesTask): readonly (readonly Buffer[])[] {
   const moves = chambers.map((): Buffer[] => []);
   for (let index = 0; index < task.movesPerConnection; index++) {
@@ -86,7 +86,7 @@ function signMoves(chambers: readonly Chamber[], task: MovesTask): readonly (rea
 
 function signMove({ chamberId, agents }: Chamber, index: number, task: MovesTask): Buffer {
   const agent = agents[Math.floor(index / 2) % agents.length];
-  if (agent === undefined) throw new Error('a chamber without agents');
+  if (agent === undefined) throw new Error('the chamber has no agents');
   const isPass = agents.length > 1 && index % 2 === 1;
   const body = isPass
     ? '{}'

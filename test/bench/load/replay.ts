@@ -68,7 +68,7 @@ async function readNdjson({ authority, chamberId, lines }: ReplayTask): Promise<
 function countLines(url: string): Promise<number> {
   return new Promise((resolve, reject) => {
     get(url, { agent }, (response: IncomingMessage) => {
-      if (response.statusCode !== 200) reject(new Error(`${url} answered ${response.statusCode}`));
+      if (response.statusCode !== 200) reject(new Error(`${url} returned ${response.statusCode}`));
       let lines = 0;
       response.on('data', (chunk: Buffer) => {
         for (let at = chunk.indexOf(LINE_BREAK); at !== -1; at = chunk.indexOf(LINE_BREAK, at + 1)) lines++;

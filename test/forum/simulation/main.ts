@@ -22,7 +22,7 @@ const Forum = await loadForum(values.mutant);
 
 if (positionals[0] === 'exhaustive') await exhaustive();
 else if (positionals[0] === 'random') await random();
-else throw new Error('exhaustive or random');
+else throw new Error('the first argument must be exhaustive or random');
 
 async function exhaustive(): Promise<void> {
   const { Exhaustive } = await import('./exhaustive.ts');

@@ -63,7 +63,7 @@ export class MemoryDatabase {
 
   append({ entries, registrations = [], heads = new Map(), signatures = [] }: AppendBatch): AppendResult {
     const own = [...registrations, ...entries].flatMap(({ signature }) => signature ?? []);
-    if (new Set(own).size < own.length) throw new Error('the batch has a signature twice');
+    if (new Set(own).size < own.length) throw new Error('the batch has a duplicate signature');
     const keys = [...signatures, ...own];
     const found = new Map<string, string>();
     for (const key of keys) {

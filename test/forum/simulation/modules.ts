@@ -13,7 +13,7 @@ const TIMERS = new URL('virtual-timers.ts', import.meta.url).href;
 export async function loadForum(mutant: string | undefined): Promise<typeof Forum> {
   const replacements = mutant === undefined ? [] : mutants[mutant]?.replacements;
   if (replacements === undefined)
-    throw new Error(`unknown mutant ${mutant}: one of ${Object.keys(mutants).join(', ')}`);
+    throw new Error(`unknown mutant ${mutant}; known: ${Object.keys(mutants).join(', ')}`);
   for (const replacement of replacements) requireOnce(replacement);
   registerHooks({
     resolve(specifier, context, nextResolve) {
@@ -35,5 +35,5 @@ export async function loadForum(mutant: string | undefined): Promise<typeof Foru
 /** Throws unless the mutant's text occurs exactly once; otherwise its run would prove nothing. */
 function requireOnce({ file, from }: Replacement): void {
   const found = readFileSync(fileURLToPath(`${SOURCES}${file}`), 'utf8').split(from).length - 1;
-  if (found !== 1) throw new Error(`${file} has ${found} times: ${from}`);
+  if (found !== 1) throw new Error(`${file} must contain this text once, but has it ${found} times: ${from}`);
 }

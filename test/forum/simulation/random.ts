@@ -108,7 +108,7 @@ class Simulation {
     }
     await this.#finish();
     const problems = [...new Checker().check(this.#world.history)];
-    if (this.#isEndless) problems.push(`after ${STEPS_MAX} steps without a fault there are more`);
+    if (this.#isEndless) problems.push(`the run did not end after ${STEPS_MAX} steps without faults`);
     if (this.#world.unanswered > 0) problems.push(`${this.#world.unanswered} requests have no response`);
     await this.#world.end();
     return {

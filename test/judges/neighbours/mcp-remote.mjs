@@ -10,4 +10,4 @@ const { tools } = await client.listTools();
 const { structuredContent } = await client.callTool({ name: 'read', arguments: { chamberId: 1 } });
 assert.equal(structuredContent.phase, 'COMMITTED');
 await client.close();
-console.log(`${tools.length} tools of /mcp, for hosts that speak stdio alone; read`);
+console.log(`${tools.length} tools of /mcp, for hosts that only speak stdio; read`);

@@ -174,6 +174,6 @@ async function leaders(nodes: readonly Node[]): Promise<readonly string[]> {
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
   for (const end = performance.now() + TIMEOUT_MS; !(await condition()); await sleep(100)) {
-    if (performance.now() > end) throw new Error(`never came true: ${condition}`);
+    if (performance.now() > end) throw new Error(`condition not met in time: ${condition}`);
   }
 }
