@@ -219,7 +219,7 @@ export const ALONE_SOUND: readonly Alone[] = [
 ];
 
 export const ALONE_BROKEN: readonly Alone[] = [
-  ['an admission left out', rewritten(moves.toSpliced(ADMITTED - 1, 1)), ADMITTED + 1],
+  ['an admission omitted', rewritten(moves.toSpliced(ADMITTED - 1, 1)), ADMITTED + 1],
   ['an admission by an agent other than the creator', rewritten(moves.with(ADMITTED - 1, admission({ by: BOB }))), ADMITTED],
   ['an admission of an agent on the list', rewritten([...moves.slice(0, ADMITTED), admission({})]), ADMITTED + 1],
   [
@@ -344,7 +344,7 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
       registeredOpen(THIRD.address),
       JOINED_OPEN,
     ],
-    ['an account line left out', text, toText([...accountLines.slice(0, 1), ...rest]), ...OF_ANN],
+    ['an account line omitted', text, toText([...accountLines.slice(0, 1), ...rest]), ...OF_ANN],
     ['a duplicated account line', text, toText([...accountLines.slice(0, 2), second, ...rest]), ...OF_ANN],
     [
       'an altered account line without corrected hashes',
@@ -372,7 +372,7 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
       ...OF_BOB,
     ],
     // Wallet proofs.
-    ['a proof left out', text, accountsOf({ of: without(ann, PROVEN, 'walletProof') }), ...OF_ANN],
+    ['a proof omitted', text, accountsOf({ of: without(ann, PROVEN, 'walletProof') }), ...OF_ANN],
     ['a proof in a line without a request', text, annWith(REGISTERED, { walletProof: proofIn(ann, PROVEN) }), ...OF_ANN],
     ['a proof with a different signature', text, withProof({ signature: `0x${'11'.repeat(64)}1b` }), ...OF_ANN],
     ['a proof with a different time', text, withProof({ issuedAt: iso(START + 1_000) }), ...OF_ANN],

@@ -17,7 +17,7 @@ export function changed(value: Json, path: Path, change: (value: Json) => Json):
   return copy;
 }
 
-/** Returns a similarValue different value of the same type. */
+/** Returns a slightly different value of the same type. */
 export function similarValue(value: Json): Json {
   if (typeof value === 'number') return value + 1;
   if (value === null) return 'null';

@@ -152,7 +152,7 @@ export const BROKEN: readonly Row[] = [
   ['an amendment in ALLOCATE_COMMIT', then(LAST_COMMITMENT, amend(ANN, 'idea-1', 3, better)), LAST_COMMITMENT + 1],
   ['a version skipped', then(BOBS_PASS, amend(ANN, 'idea-1', 3, better)), BOBS_PASS + 1],
   ['a duplicate version', then(AMENDMENT, amend(ANN, 'idea-1', 2, better)), AMENDMENT + 1],
-  ['an amendment left out', rewritten(moves.toSpliced(AMENDMENT - 1, 1)), AMENDMENT, 12, 13],
+  ['an amendment omitted', rewritten(moves.toSpliced(AMENDMENT - 1, 1)), AMENDMENT, 12, 13],
   [
     'an amendment that changes nothing',
     then(BOBS_PASS, amend(ANN, 'idea-1', 2, { name: 'Compost for all' })),
@@ -194,7 +194,7 @@ export const BROKEN: readonly Row[] = [
     JOIN_OF_BOB,
   ],
   ['a minMembers that the creator did not request', rewritten([withCreation({ minMembers: 1 }), ...moves.slice(1)]), 1],
-  ['the requested minMembers left out', rewritten([withoutMinMembers(), ...moves.slice(1)]), 1],
+  ['the requested minMembers omitted', rewritten([withoutMinMembers(), ...moves.slice(1)]), 1],
 ];
 
 /** Five moves in the first turn of the debate. */

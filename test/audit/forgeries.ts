@@ -145,5 +145,5 @@ export const FORGERIES: readonly { readonly title: string; readonly text: string
     title: 'a reused signature',
     text: toText(rechained(moves.toSpliced(AFTER_HONEST - 1, 0, line, line))),
   },
-  { title: 'a pass left out', text: toText(rechained(records.toSpliced(5, 1))) },
+  { title: 'a pass omitted', text: toText(rechained(records.toSpliced(5, 1))) },
 ];

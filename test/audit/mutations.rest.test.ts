@@ -104,7 +104,7 @@ describe('a line', () => {
   test.each(lines.map((_, index) => index))(
     'a line that is not a record, after %i others, is reported without its neighbours',
     async (index) => {
-      const { findings, check } = await audit(toText(lines.toSpliced(index, 0, '{"note":"put in"}')));
+      const { findings, check } = await audit(toText(lines.toSpliced(index, 0, '{"note":"inserted"}')));
       expect(findings('form')).toHaveLength(1);
       expect(findings('form')[0]?.eventIds).toEqual([index + 1]);
       expect(check('order').verdict).toBe('verified');

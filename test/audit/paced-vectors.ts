@@ -93,7 +93,7 @@ export const BROKEN: readonly Row[] = [
   ['a start without a member', then(1, start(ANN, atOf(2))), 2],
   ['a second start', then(STARTED, start(ANN, atOf(STARTED))), STARTED + 1],
   ['a member who joins after the start', then(STARTED, join(EVE, atOf(STARTED))), STARTED + 1],
-  ['the start left out', rewritten(moves.toSpliced(STARTED - 1, 1)), STARTED],
+  ['the start omitted', rewritten(moves.toSpliced(STARTED - 1, 1)), STARTED],
   ['a second proposal in a turn of one', then(6, propose(ANN, atOf(6) + 1, 2)), 7],
   ['a second comment in a turn of one', then(FIRST_COMMENT, debate(ANN, atOf(FIRST_COMMENT) + 1)), FIRST_COMMENT + 1],
   ['a comment before the last turn timed out', then(LAST_PROPOSAL, debate(ANN, DEBATE_BEGINS - 1)), FIRST_COMMENT],

@@ -209,11 +209,11 @@ const UNDECIDED_CHAIN: readonly Row[] = [
 ];
 
 const COPIES: readonly Row[] = [
-  ['the first line left out', raw(LINES.toSpliced(0, 1)), 1],
-  ['a move left out', raw(LINES.toSpliced(5, 1)), 6],
-  ['two moves left out', raw(LINES.toSpliced(5, 2)), 6, 7],
-  ['the last move left out', raw(LINES.toSpliced(MOVES - 1, 1)), MOVES],
-  ['the commitment left out', raw(LINES.toSpliced(COMMITTED - 1, 1)), COMMITTED],
+  ['the first line omitted', raw(LINES.toSpliced(0, 1)), 1],
+  ['a move omitted', raw(LINES.toSpliced(5, 1)), 6],
+  ['two moves omitted', raw(LINES.toSpliced(5, 2)), 6, 7],
+  ['the last move omitted', raw(LINES.toSpliced(MOVES - 1, 1)), MOVES],
+  ['the commitment omitted', raw(LINES.toSpliced(COMMITTED - 1, 1)), COMMITTED],
   ['a duplicate line', raw(LINES.toSpliced(6, 0, lineOf(6))), 6],
   ['two lines swapped', raw(LINES.with(9, lineOf(11)).with(10, lineOf(10))), 10, 11],
   ['a line moved further down', raw([...LINES.toSpliced(5, 1).slice(0, 12), lineOf(6), ...LINES.slice(13)]), 6],
@@ -279,7 +279,7 @@ const EVIDENCE: readonly Row[] = [
     AFTER_HONEST,
   ],
   [
-    'a required component left out',
+    'a required component omitted',
     withRequest({ signatureInput: inputWith(/ ?"@target-uri"()/, () => '') }),
     AFTER_HONEST,
   ],
@@ -303,7 +303,7 @@ const RULES: readonly Row[] = [
   ['a seen event with an extra member', withSeen({ eventId: 2, leaf: leafHex(2), note: 'x' }), AFTER_HONEST],
   ['a seen event without a leaf', withSeen({ eventId: 2 }), AFTER_HONEST],
   ['a comment in the first millisecond after a turn', debateAt(BOB, BOBS_TURN + TURN_MILLIS), AFTER_HONEST - 1],
-  ['a pass left out by a service that rewrites its log', rewritten(records.toSpliced(5, 1)), 6],
+  ['a pass omitted by a service that rewrites its log', rewritten(records.toSpliced(5, 1)), 6],
   ...moves.map(
     (record, index): Row => [
       `the payload of event ${index + 1} altered by a service that rewrites its log`,
@@ -519,11 +519,11 @@ async function rewrittenWithout(isLeftOut: (type: string) => boolean): Promise<s
 export async function vectors(): Promise<Made> {
   const omissions: readonly Row[] = [
     [
-      'a move and the commitment’s transactions left out, root and count corrected',
+      'a move and the commitment’s transactions omitted, root and count corrected',
       await rewrittenWithout((type) => type === 'relay.commit_submitted'),
     ],
     [
-      'a move and all transactions left out, root and count corrected',
+      'a move and all transactions omitted, root and count corrected',
       await rewrittenWithout((type) => type.startsWith('relay.')),
     ],
   ];

@@ -83,7 +83,7 @@ describe('the first sentence', () => {
       'Line 6, in the place of event 6, has no type: it is not an event record.',
     ],
     [
-      'a move left out by the service',
+      'a move omitted by the service',
       rechained(records.toSpliced(10, 1)),
       'The moves are not those whose root was committed',
     ],

@@ -41,7 +41,7 @@ export async function benchSlowChain(options: Options): Promise<Report> {
   };
   const calm = partOf('calm', 'before');
   const slow = partOf('slow', `beside ${JOINERS} joins at a time`);
-  const idle = series.runs.some(({ joined }) => joined === 0) ? ['no join was answered meanwhile'] : [];
+  const idle = series.runs.some(({ joined }) => joined === 0) ? ['no join got a response meanwhile'] : [];
   const objections = [...failuresOf([calm, slow]), ...idle];
   const [of, to] = [slow, calm].map((each) => rowOf(each, 'ms p50', ({ latency }) => latency.p50));
   const tails = [slow, calm].map((each) => rowOf(each, 'ms p99', ({ latency }) => latency.p99));

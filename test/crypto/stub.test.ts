@@ -100,7 +100,7 @@ describe('the contents of a stub', () => {
       false,
     ],
     [
-      'a personality that an empty patch left: the request stays',
+      'a personality after an empty patch: the request stays',
       {
         type: 'agent.personality_changed',
         payload: { patch: {}, personality: { style: 's' } },
@@ -123,7 +123,7 @@ describe('the contents of a stub', () => {
       false,
     ],
     [
-      'an amendment: what was absent stays absent',
+      'an amendment: absent members stay absent',
       AMENDED,
       { ideaId: 'idea-1', version: 2, description: '', accountEventId: 1 },
       false,

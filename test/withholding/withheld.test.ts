@@ -269,7 +269,7 @@ describe('an entry that cannot be applied', () => {
     ['names no chamber', '7:1 law', 'event not found'],
     ['names a move without a text', '1:3 law', 'a line of type chamber.joined without a text that can be withheld'],
     ['has an unknown reason', '1:5 rude', 'the reason must be one of personal-data, secret, abuse, law'],
-    ['is no entry', 'whatever', 'must be <chamberId or DID>:<eventId> <reason>'],
+    ['is malformed', 'whatever', 'must be <chamberId or DID>:<eventId> <reason>'],
   ])('an entry that %s is reported once, and the others are applied', async (_what, entry, problem) => {
     const { service, file } = serviceWithList();
     const { id } = await debated(service, 'comment');

@@ -248,7 +248,7 @@ function copyMember(draft: Draft, random: Random, pool: readonly Line[]): boolea
     const missing = others.filter(([name]) => !(name in payload));
     if (missing.length === 0) return undefined;
     const [name, value] = random.pick(missing);
-    return [{ ...line, payload: { ...payload, [name]: value } }, `${name} put in`];
+    return [{ ...line, payload: { ...payload, [name]: value } }, `${name} added`];
   });
 }
 

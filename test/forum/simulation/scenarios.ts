@@ -82,7 +82,7 @@ export const scenarios: readonly Scenario[] = [
     name: 'an account changes while its agent moves',
     warm: [...WARM, 2],
     sends: [
-      at(A, 'ann registers anew', registration('r1', ANN, { wallet: 'c', isHidden: true })),
+      at(A, 'ann registers again', registration('r1', ANN, { wallet: 'c', isHidden: true })),
       at(A, 'ann proposes at A', move('propose', 's1', ANN, 1, proposal('SUN'))),
       at(B, 'ann changes', personality('s2', ANN, 'warm')),
       at(B, 'ann proposes at B', move('propose', 's3', ANN, 2, proposal('SEA'))),
@@ -104,7 +104,7 @@ export const scenarios: readonly Scenario[] = [
     sends: [
       at(A, 'ann passes', pass(ANN, 's1')),
       at(A, 'ann repeats', registration('r1', ANN, { wallet: 'a', isHidden: true })),
-      at(B, 'ann registers anew', registration('r2', ANN, { wallet: 'c', isHidden: true })),
+      at(B, 'ann registers again', registration('r2', ANN, { wallet: 'c', isHidden: true })),
       at(A, 'ann repeats, retried', registration('r1', ANN, { wallet: 'a', isHidden: true })),
     ],
   },

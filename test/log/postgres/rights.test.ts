@@ -49,7 +49,7 @@ describe('a database role', () => {
     );
   });
 
-  it('a role without rights on the tables of another program is told of these tables', async () => {
+  it('a role without rights on the tables of another program gets an error about these tables', async () => {
     const { owner, role, url } = await ownRole();
     await execute(owner, `CREATE TABLE films (id int); GRANT CREATE ON SCHEMA public TO ${role}`);
     expect(await problem(url)).toBe('the database holds tables of another program');
