@@ -1,5 +1,5 @@
-// The import rule: vocabulary ← crypto, tlog, projections ← moves ← log, keys, verifier ← forum ← edges ← service ← main ← cli. Imports
-// point left only, and never in a circle.
+// The import rule: vocabulary ← crypto, tlog, projections ← moves ← log, keys, verifier ← forum ← edges ← service ← main ← cli.
+// Imports point left only, and never in a circle.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';

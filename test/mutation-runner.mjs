@@ -1,5 +1,5 @@
-// Runs tests for Stryker in one process: sources and tests are loaded once, and for each mutant the tests that reach it are called again,
-// fastest first. This only works for tests of pure code, which keep no state between them.
+// Runs tests for Stryker in one process: sources and tests are loaded once, and for each mutant the tests that reach it are
+// called again, fastest first. This only works for tests of pure code, which keep no state between them.
 import { globSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { join } from 'node:path';

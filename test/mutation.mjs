@@ -1,7 +1,7 @@
-// Changes the pure code in one place at a time, and runs the tests that reach it; a change that no test detects survives. All folders take a
-// few minutes, because mutation-runner.mjs runs the tests in one process. The program fails if fewer than 90 % of a folder's changes are
-// detected. Arguments name the folders or files to change. Stryker is not a dependency of the project: it is installed beside the other
-// caches, at the version below.
+// Changes the pure code in one place at a time, and runs the tests that reach it; a change that no test detects survives. All
+// folders take a few minutes, because mutation-runner.mjs runs the tests in one process. The program fails if fewer than 90 % of
+// a folder's changes are detected. Arguments name the folders or files to change. Stryker is not a dependency of the project: it
+// is installed beside the other caches, at the version below.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';

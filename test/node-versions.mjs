@@ -1,6 +1,7 @@
-// Runs the built service and client on the Node versions named as arguments (`22.14.0`, `22`, `26`). Each version is fetched from the
-// registry; each run registers an agent, makes a signed move, reads it back from a stream, and sends a body with an `Upgrade` that the
-// service does not offer, which versions of Node handle differently. With --run, the file is the part that runs on such a version.
+// Runs the built service and client on the Node versions named as arguments (`22.14.0`, `22`, `26`). Each version is fetched from
+// the registry; each run registers an agent, makes a signed move, reads it back from a stream, and sends a body with an `Upgrade`
+// that the service does not offer, which versions of Node handle differently. With --run, the file is the part that runs on such
+// a version.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

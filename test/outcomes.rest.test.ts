@@ -1,5 +1,5 @@
-// The outcome of a chamber has the same bytes for all readers: the service before and after a restart and for chambers that it has to fold
-// again, the client that folds the lines, and the auditor.
+// The outcome of a chamber has the same bytes for all readers: the service before and after a restart and for chambers that it
+// has to fold again, the client that folds the lines, and the auditor.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';

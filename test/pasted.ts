@@ -85,7 +85,10 @@ export interface Pasted {
   kill(): Promise<void>;
 }
 
-/** Runs the program as printed, replacing only the service's address, the folder for its files and the clock of a long-running agent. */
+/**
+ * Runs the program as printed, replacing only the service's address, the folder for its files and the clock of a long-running
+ * agent.
+ */
 export function paste(program: string, url: string, chamberId = 1): Pasted {
   const forum = `new (await import('chamber-coordination-service/client')).ForumClient('${url}', sharedTime)`;
   const own = program

@@ -1,5 +1,6 @@
-// Reports the number of functions and files of this project that one propose enters on the main thread, from the socket to its response and
-// to a stream consumer: `node test/path-of-a-move.ts`. A report, not a test: the path should stay short, but a needed step is not a fault.
+// Reports the number of functions and files of this project that one propose enters on the main thread, from the socket to its
+// response and to a stream consumer: `node test/path-of-a-move.ts`. A report, not a test: the path should stay short, but a
+// needed step is not a fault.
 import { Session } from 'node:inspector/promises';
 import { pathToFileURL } from 'node:url';
 import { WebSocket } from 'ws';

@@ -1,5 +1,5 @@
-// A service on contracts with the live protocol's interface: from the first move to the token, with an audit; and starts that are rejected
-// because of wrong wiring.
+// A service on contracts with the live protocol's interface: from the first move to the token, with an audit; and starts that are
+// rejected because of wrong wiring.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Hex } from 'viem';

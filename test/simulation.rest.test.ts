@@ -1,6 +1,6 @@
-// Random agents make legal and illegal moves on a real log, with clock steps in both directions, retries and restarts, and with a real chain
-// for chambers with token rules. After every step, the service's views are compared with a fresh fold of its lines and with a root by
-// merkletreejs.
+// Random agents make legal and illegal moves on a real log, with clock steps in both directions, retries and restarts, and with a
+// real chain for chambers with token rules. After every step, the service's views are compared with a fresh fold of its lines and
+// with a root by merkletreejs.
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { ChamberState } from '../projections/chamber.ts';
 import { graduates } from '../projections/graduation.ts';

@@ -1,5 +1,5 @@
-// Invisible characters and those that move a cursor are never shown: tests every such code point of Unicode, on every surface that shows
-// text of others.
+// Invisible characters and those that move a cursor are never shown: tests every such code point of Unicode, on every surface
+// that shows text of others.
 import { describe, expect, it, vi } from 'vitest';
 import type { ChamberState } from '../projections/chamber.ts';
 import { toText } from '../src/audit/report/text.ts';

@@ -7,7 +7,10 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { closedFolder } from '../src/demo/embedded-postgres.ts';
 import { SlowFiles } from './kit/slow-files.ts';
 
-/** More workers than processors, because half of the tests wait for a process, a chain or a timer, and those of the rest set longer. */
+/**
+ * More workers than processors, because half of the tests wait for a process, a chain or a timer, and those of the rest set
+ * longer.
+ */
 const FAST_WORKERS = availableParallelism() + 2;
 const REST_WORKERS = availableParallelism() + 4;
 
@@ -20,7 +23,10 @@ const ON_BOTH_STORES = ['test/{forum,http,stream}/*.test.ts', 'test/journey.test
 /** `npm run judges` installs the programs that these tests need. */
 const JUDGED = 'test/judges/*.test.ts';
 
-/** Files that start first, because otherwise they would run alone at the end. Without a cache of earlier runs the largest files start first, and some of these are small. */
+/**
+ * Files that start first, because otherwise they would run alone at the end. Without a cache of earlier runs the largest files
+ * start first, and some of these are small.
+ */
 const LONGEST = [
   'soak/soak',
   'nodes/callbacks',

@@ -1,5 +1,5 @@
-// Changes every third byte of a valid export (every byte with BYTES=all) and expects a finding that names the event. Values of the
-// last line that only the chain or the service's clock can verify are excluded.
+// Changes every third byte of a valid export (every byte with BYTES=all) and expects a finding that names the event. Values of
+// the last line that only the chain or the service's clock can verify are excluded.
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

@@ -1,5 +1,5 @@
-// A service with two histories is detected at the first move that refers across them. Each kind of proof convicts the service alone
-// and offline, also when checked by an independent Python program.
+// A service with two histories is detected at the first move that refers across them. Each kind of proof convicts the service
+// alone and offline, also when checked by an independent Python program.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

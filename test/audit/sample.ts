@@ -1,5 +1,6 @@
-// The sample logs: a chamber from creation to its tokens, and one with rounds. The real service plays them with fixed keys, nonces and
-// times, so that they are reproducible byte for byte. `npm test -- sample -u` writes all sample files to fixtures/logs.
+// The sample logs: a chamber from creation to its tokens, and one with rounds. The real service plays them with fixed keys,
+// nonces and times, so that they are reproducible byte for byte. `npm test -- sample -u` writes all sample files to
+// fixtures/logs.
 import { encodeFunctionData, type Hex, keccak256, parseAbi } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { parseKeys, type ServiceKeys, withNewKeys } from '../../src/keys/service-keys.ts';

@@ -1,5 +1,5 @@
-// Vectors for other auditors: honest logs, and logs with every known kind of forgery, each with the expected verdict and the events of
-// the first finding. `npm test -- vector -u` writes them.
+// Vectors for other auditors: honest logs, and logs with every known kind of forgery, each with the expected verdict and the
+// events of the first finding. `npm test -- vector -u` writes them.
 import { encodeFunctionData, type Hex, parseAbi, parseTransaction } from 'viem';
 import { toDid } from '../../src/crypto/did-key.ts';
 import { leafHash } from '../../src/crypto/merkle.ts';

@@ -1,5 +1,5 @@
-// The cost of callbacks: moves per second in 1,000 chambers whose 10,000 agents all have callbacks, compared with the same service with
-// CALLBACKS=off, and the memory of both.
+// The cost of callbacks: moves per second in 1,000 chambers whose 10,000 agents all have callbacks, compared with the same
+// service with CALLBACKS=off, and the memory of both.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';

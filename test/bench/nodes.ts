@@ -1,5 +1,6 @@
-// Several nodes on one PostgreSQL: moves per second against a baseline on the same server and against SQLite, the CPU time of a move on
-// node and server, and the delay until a consumer at another node receives it, against the delays of a commit and of the machine alone.
+// Several nodes on one PostgreSQL: moves per second against a baseline on the same server and against SQLite, the CPU time of a
+// move on node and server, and the delay until a consumer at another node receives it, against the delays of a commit and of the
+// machine alone.
 import { hash, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -132,7 +133,10 @@ export async function measureMoves(server: PostgresServer, contest: Contest, opt
   });
 }
 
-/** Loads one node and its baseline concurrently, each on its own server, so that the machine treats them alike when its speed varies. */
+/**
+ * Loads one node and its baseline concurrently, each on its own server, so that the machine treats them alike when its speed
+ * varies.
+ */
 async function measureAtOnce(server: PostgresServer, options: Options): Promise<readonly Row[]> {
   const other = await startPostgres();
   try {

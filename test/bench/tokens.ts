@@ -1,5 +1,5 @@
-// The amount that a model reads to take part over MCP: four agents with realistic contributions play a chamber, following the server's
-// instructions and prompt. The bench counts the results of tools, one copy of each, in tokens of four characters.
+// The amount that a model reads to take part over MCP: four agents with realistic contributions play a chamber, following the
+// server's instructions and prompt. The bench counts the results of tools, one copy of each, in tokens of four characters.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// Whole chambers with the JavaScript client, the Python client and the command line, while a proxy cuts connections, delays responses and
-// responds in place of the service, and the disk of the key file is read-only, full, and normal again.
+// Whole chambers with the JavaScript client, the Python client and the command line, while a proxy cuts connections, delays
+// responses and responds in place of the service, and the disk of the key file is read-only, full, and normal again.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';

@@ -1,6 +1,6 @@
-// Kills the service under signed load. A move with a response must survive, as its receipt proves; a move without a response must be accepted
-// completely or not at all. The simulation's checker judges the history of all rounds, before and after the retries. Each kill follows a
-// number of responses, independent of the machine's speed. CRASH_SEED repeats a run.
+// Kills the service under signed load. A move with a response must survive, as its receipt proves; a move without a response must
+// be accepted completely or not at all. The simulation's checker judges the history of all rounds, before and after the retries.
+// Each kill follows a number of responses, independent of the machine's speed. CRASH_SEED repeats a run.
 import { copyFileSync } from 'node:fs';
 import { expect } from 'vitest';
 import { bequeathKeyFile, defaultKeyFile } from '../../src/keys/key-file.ts';

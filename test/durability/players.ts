@@ -147,7 +147,8 @@ export function historyOf(attempts: readonly Attempt[]): readonly HistoryRequest
     const asked = askedBy(request);
     const id = `${request.path} ${asked.signature}`;
     if (answer === undefined) return { id, asked, invokedAt: sentAt };
-    // The response to a registration has no eventId, but each registration is the first event of a new key. The response to a proposal has none either.
+    // The response to a registration has no eventId, but each registration is the first event of a new key. The response to a
+    // proposal has none either.
     const { eventId = asked.operation === 'register' ? 1 : undefined, chamberId, did = null } = answer;
     const outcome = { is: 'accepted', event: { eventId, chamberId } } as const;
     return { id, asked: { ...asked, did: asked.did ?? did }, invokedAt: sentAt, respondedAt: endedAt, outcome };

@@ -1,4 +1,5 @@
-// A user's quota, which SQLite reports as an I/O error, like a failing disk. The limit of file sizes, which any user may lower, is reported alike.
+// A user's quota, which SQLite reports as an I/O error, like a failing disk. The limit of file sizes, which any user may lower,
+// is reported alike.
 import { spawnSync } from 'node:child_process';
 import { expect, it } from 'vitest';
 import { startProcess } from '../kit/service-process.ts';

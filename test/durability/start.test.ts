@@ -1,5 +1,5 @@
-// Failing starts: one clear line, and exit code 1, or 78 for an invalid configuration. The service prints the log's error verbatim, so most
-// tests only open the log.
+// Failing starts: one clear line, and exit code 1, or 78 for an invalid configuration. The service prints the log's error
+// verbatim, so most tests only open the log.
 import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

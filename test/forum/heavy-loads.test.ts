@@ -1,5 +1,5 @@
-// Loads of large chambers wait for each other, because each keeps a whole state outside the cache. Loads of small chambers never wait for
-// them.
+// Loads of large chambers wait for each other, because each keeps a whole state outside the cache. Loads of small chambers never
+// wait for them.
 import { expect, it, vi } from 'vitest';
 import { Streams } from '../../src/forum/streams.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';

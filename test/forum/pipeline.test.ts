@@ -1,5 +1,5 @@
-// The invariants of the pipeline, one by one, on a real log whose appends are delayed or fail, and which a second forum also extends, like
-// another process.
+// The invariants of the pipeline, one by one, on a real log whose appends are delayed or fail, and which a second forum also
+// extends, like another process.
 import { describe, expect, it } from 'vitest';
 import type { EventLog } from '../../src/log/log.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';

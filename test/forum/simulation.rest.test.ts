@@ -1,5 +1,5 @@
-// Runs the pipeline on an in-memory store whose results the test controls: small cases in every order and with every single fault, large
-// cases by seed. A checker that sees only the log and the history of requests and responses judges the results.
+// Runs the pipeline on an in-memory store whose results the test controls: small cases in every order and with every single
+// fault, large cases by seed. A checker that sees only the log and the history of requests and responses judges the results.
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';

@@ -1,5 +1,5 @@
-// Streams of a shared log: a read returns at least the head of the log at the start of the read, whatever is folded concurrently, and states
-// in memory never go back.
+// Streams of a shared log: a read returns at least the head of the log at the start of the read, whatever is folded concurrently,
+// and states in memory never go back.
 import { expect, it } from 'vitest';
 import type { Chamber } from '../../src/forum/staging.ts';
 import { Streams } from '../../src/forum/streams.ts';

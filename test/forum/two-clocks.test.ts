@@ -1,5 +1,5 @@
-// Two nodes with different clocks: a line that follows the other node's line is decided by its own `ts`, because auditors know no other
-// time.
+// Two nodes with different clocks: a line that follows the other node's line is decided by its own `ts`, because auditors know no
+// other time.
 import { expect, it } from 'vitest';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, START, TestClock } from '../kit/clock.ts';

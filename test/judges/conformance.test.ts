@@ -1,5 +1,6 @@
-// The conformance suite of the Model Context Protocol against /mcp and `chambers mcp`, with both protocol versions. The suite expects
-// certain tools, prompts and resources (test_…) of its own example server; scenarios that need them are listed with a reason.
+// The conformance suite of the Model Context Protocol against /mcp and `chambers mcp`, with both protocol versions. The suite
+// expects certain tools, prompts and resources (test_…) of its own example server; scenarios that need them are listed with a
+// reason.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';

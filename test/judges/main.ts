@@ -1,5 +1,6 @@
-// `npm run judges`: runs third-party programs against the service, in the tests of the project `judges`, or only the named tests. It installs
-// the required packages into a temporary folder, because `npm ci` does not. `-- --folder FOLDER` keeps them for the next run.
+// `npm run judges`: runs third-party programs against the service, in the tests of the project `judges`, or only the named tests.
+// It installs the required packages into a temporary folder, because `npm ci` does not. `-- --folder FOLDER` keeps them for the
+// next run.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

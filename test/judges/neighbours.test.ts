@@ -1,5 +1,5 @@
-// The most popular third-party clients, each with a pinned version, run against the built service as its README or ours describes. In the end a
-// table of the clients is printed.
+// The most popular third-party clients, each with a pinned version, run against the built service as its README or ours
+// describes. In the end a table of the clients is printed.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

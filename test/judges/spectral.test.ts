@@ -1,5 +1,5 @@
-// Lints a service's /openapi.json with Spectral, its rules for OpenAPI and OWASP's rules for APIs. Accepted findings are listed with a
-// reason.
+// Lints a service's /openapi.json with Spectral, its rules for OpenAPI and OWASP's rules for APIs. Accepted findings are listed
+// with a reason.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// Generates random commands, reproducible from a seed for any store: agents, chambers, moves that mostly fit the phase, clock steps, and
-// roots of finished chambers.
+// Generates random commands, reproducible from a seed for any store: agents, chambers, moves that mostly fit the phase, clock
+// steps, and roots of finished chambers.
 import { readPages } from '../../src/log/pages.ts';
 import type { Phase } from '../../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom, recordCommit } from './chambers.ts';

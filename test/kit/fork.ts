@@ -1,5 +1,5 @@
-// A service with two histories: its database is copied, and each of two groups of agents is served from one copy, with the same address and
-// clock.
+// A service with two histories: its database is copied, and each of two groups of agents is served from one copy, with the same
+// address and clock.
 import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';

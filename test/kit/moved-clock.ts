@@ -1,4 +1,5 @@
-// Preloaded into a program (see clockOf). One file holds the offset of its clock in milliseconds, another that of its monotonic clock.
+// Preloaded into a program (see clockOf). One file holds the offset of its clock in milliseconds, another that of its monotonic
+// clock.
 import { readFileSync } from 'node:fs';
 import { fetchWithoutDate } from './fetch-without-date.ts';
 

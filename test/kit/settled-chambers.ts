@@ -1,6 +1,6 @@
-// Plays random chambers from creation to settlement, reproducible from a seed: with and without rounds, with silent members, members who
-// do not reveal or who spread their allocation evenly, amended and withdrawn ideas, too few members, and failed deployments. All chambers
-// pass through each phase together.
+// Plays random chambers from creation to settlement, reproducible from a seed: with and without rounds, with silent members,
+// members who do not reveal or who spread their allocation evenly, amended and withdrawn ideas, too few members, and failed
+// deployments. All chambers pass through each phase together.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { graduates } from '../../projections/graduation.ts';
 import { isClosed, phaseAt } from '../../projections/phase.ts';

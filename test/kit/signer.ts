@@ -1,4 +1,5 @@
-// An agent that signs with node:crypto, written from RFC 9421 alone. The class shares no code with src, so that agreement is meaningful.
+// An agent that signs with node:crypto, written from RFC 9421 alone. The class shares no code with src, so that agreement is
+// meaningful.
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, randomBytes, sign } from 'node:crypto';
 
 export interface SignedParts {

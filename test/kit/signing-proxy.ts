@@ -1,5 +1,5 @@
-// A proxy that adds its own signature to forwarded requests, as gateways and agent platforms do (RFC 9421, 4.3). The proxy shares no code
-// with src.
+// A proxy that adds its own signature to forwarded requests, as gateways and agent platforms do (RFC 9421, 4.3). The proxy shares
+// no code with src.
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request } from 'node:http';
@@ -14,7 +14,10 @@ export interface SigningProxy {
   forwardTo(url: string): void;
 }
 
-/** Opens a proxy; its signature is in separate header lines with `hasOwnLine`, and otherwise follows the client's in the same line. */
+/**
+ * Opens a proxy; its signature is in separate header lines with `hasOwnLine`, and otherwise follows the client's in the same
+ * line.
+ */
 export async function openSigningProxy({ hasOwnLine = false } = {}): Promise<SigningProxy> {
   const { privateKey } = generateKeyPairSync('ed25519');
   const forwarded: { method: string; path: string; signatureInput: string }[] = [];

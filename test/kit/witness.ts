@@ -1,4 +1,5 @@
-// A witness (c2sp.org/tlog-witness): it cosigns a checkpoint only if that extends the last checkpoint of the same log that it cosigned.
+// A witness (c2sp.org/tlog-witness): it cosigns a checkpoint only if that extends the last checkpoint of the same log that it
+// cosigned.
 import { text } from 'node:stream/consumers';
 import { verifyConsistency } from '../../src/crypto/merkle-proof.ts';
 import { publicKeyOf, signWith } from '../../src/keys/private-key.ts';

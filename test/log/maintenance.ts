@@ -32,7 +32,10 @@ const ZEROS = Buffer.alloc(32);
 
 let original: Promise<Buffer> | undefined;
 
-/** Writes a published and closed file with accounts and a chamber in its debate: event 3 is a proposal, events 4 to 6 are comments. */
+/**
+ * Writes a published and closed file with accounts and a chamber in its debate: event 3 is a proposal, events 4 to 6 are
+ * comments.
+ */
 export async function writtenLog(): Promise<string> {
   original ??= write().then((path) => readFileSync(path));
   const path = temporaryDatabase();

@@ -1,5 +1,5 @@
-// A process that can be killed while it withholds lines: `node withholding-program.ts PLACE STUBS`. It starts when it reads a line from
-// standard input, and withholds one stub of the file after another, each once the bytes of the previous one are erased.
+// A process that can be killed while it withholds lines: `node withholding-program.ts PLACE STUBS`. It starts when it reads a
+// line from standard input, and withholds one stub of the file after another, each once the bytes of the previous one are erased.
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openPostgresStore } from '../../src/log/postgres/store.ts';

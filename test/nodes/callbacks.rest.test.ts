@@ -1,5 +1,5 @@
-// Three nodes are killed and frozen, and receivers fail at random. Each duty must be delivered before it ends if its receiver was healthy
-// for the last 30 s. CALLED_AGENTS=1000 plays more agents.
+// Three nodes are killed and frozen, and receivers fail at random. Each duty must be delivered before it ends if its receiver was
+// healthy for the last 30 s. CALLED_AGENTS=1000 plays more agents.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { deadlinesFrom } from '../kit/chambers.ts';

@@ -1,5 +1,5 @@
-// A short form of `npm run test:nodes`. Scenarios run one at a time: on a busy machine, twelve simultaneous starts may not reach their
-// database in time.
+// A short form of `npm run test:nodes`. Scenarios run one at a time: on a busy machine, twelve simultaneous starts may not reach
+// their database in time.
 import { describe, expect, it } from 'vitest';
 import { temporaryPostgres } from '../kit/postgres.ts';
 import { MAIN } from '../kit/programs.ts';

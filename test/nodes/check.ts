@@ -1,5 +1,5 @@
-// Checks the log after the load of a scenario: it matches the histories and receipts, every node has the same lines, and the auditor
-// reports nothing.
+// Checks the log after the load of a scenario: it matches the histories and receipts, every node has the same lines, and the
+// auditor reports nothing.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// Polls the checkpoint of every node during a scenario: across all nodes, sizes never shrink, and at the end each checkpoint has the root of
-// the first lines of one log.
+// Polls the checkpoint of every node during a scenario: across all nodes, sizes never shrink, and at the end each checkpoint has
+// the root of the first lines of one log.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PublishedLog } from '../../src/mirror/published-log.ts';
 import { parseVerifierKey } from '../../src/tlog/note.ts';

@@ -1,6 +1,6 @@
-// The auditor never reports an honest log as broken: random chambers at two nodes whose clocks differ by up to a second, with signatures
-// that expire within seconds, retries at the other node, changed and retired accounts, and restarts with other clocks; audited by URL and
-// by file. HONEST_NODES_CHAMBERS=1000 plays more chambers, another HONEST_SEED different ones.
+// The auditor never reports an honest log as broken: random chambers at two nodes whose clocks differ by up to a second, with
+// signatures that expire within seconds, retries at the other node, changed and retired accounts, and restarts with other clocks;
+// audited by URL and by file. HONEST_NODES_CHAMBERS=1000 plays more chambers, another HONEST_SEED different ones.
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

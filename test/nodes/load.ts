@@ -1,6 +1,6 @@
-// Clients without affinity. Each sends a signed move to random nodes, with the same bytes, until one responds, and then reads at a random
-// node, which must show all moves answered before. Each move asks for a receipt. Several clients share a chamber and its only agent, so that
-// the nodes compete for streams.
+// Clients without affinity. Each sends a signed move to random nodes, with the same bytes, until one responds, and then reads at
+// a random node, which must show all moves answered before. Each move asks for a receipt. Several clients share a chamber and its
+// only agent, so that the nodes compete for streams.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Receipt } from '../../src/crypto/receipt.ts';
 import type { HistoryRequest } from '../forum/simulation/history.ts';

@@ -1,6 +1,6 @@
-// `npm run test:nodes`: three nodes on one PostgreSQL and 64 clients without affinity, in each failure scenario for a minute, or in one:
-// `npm run test:nodes -- failover --seconds 60`. Fails unless every answered move is in the log once, no event is lost or duplicated, no
-// read is stale and the auditor reports nothing.
+// `npm run test:nodes`: three nodes on one PostgreSQL and 64 clients without affinity, in each failure scenario for a minute, or
+// in one: `npm run test:nodes -- failover --seconds 60`. Fails unless every answered move is in the log once, no event is lost or
+// duplicated, no read is stale and the auditor reports nothing.
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { killTree } from '../kit/process-tree.ts';

@@ -1,5 +1,5 @@
-// A TCP proxy that reads PostgreSQL's messages and cuts connections between two messages of an append: first after one message, next after
-// two, and so on, until each gap of an exchange was cut.
+// A TCP proxy that reads PostgreSQL's messages and cuts connections between two messages of an append: first after one message,
+// next after two, and so on, until each gap of an exchange was cut.
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 

@@ -54,7 +54,10 @@ export interface FullDisk {
   readonly close: () => void;
 }
 
-/** Moves the events to a small file system, which the fault fills. If mounting is not permitted, a trigger raises the server's error. */
+/**
+ * Moves the events to a small file system, which the fault fills. If mounting is not permitted, a trigger raises the server's
+ * error.
+ */
 export async function openFullDisk(server: PostgresServer): Promise<FullDisk> {
   const detail = /disk of the database is full/;
   const folder = mkdtempSync(join(tmpdir(), 'chambers-tablespace-'));

@@ -1,5 +1,5 @@
-// Agents in test:outage: each plays one chamber after another at its node, and repeats each request, byte for byte, until the response is
-// not a 503.
+// Agents in test:outage: each plays one chamber after another at its node, and repeats each request, byte for byte, until the
+// response is not a 503.
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Signer } from '../kit/signer.ts';

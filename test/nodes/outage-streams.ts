@@ -1,5 +1,5 @@
-// Readers of streams in test:outage: each resumes after the id of its last line, and must in the end have every line of the log once,
-// in order and unchanged.
+// Readers of streams in test:outage: each resumes after the id of its last line, and must in the end have every line of the log
+// once, in order and unchanged.
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const PAUSE_MS = 100;

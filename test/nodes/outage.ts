@@ -1,7 +1,8 @@
-// `npm run test:outage`: PostgreSQL and a pooler in front of it fail in every way, while chambers change phase and readers of streams, pages,
-// waits and MCP are connected. No process exits, /ready reports each fault in time, everything recovers by itself, no answered line is missing, and each
-// stream delivers every line once and in order. One of the three nodes is 100 ms away from its database, whose role defaults to serializable, and one is
-// behind PgBouncer, if installed. `-- killed full` runs only these faults, `--program FILE` another build.
+// `npm run test:outage`: PostgreSQL and a pooler in front of it fail in every way, while chambers change phase and readers of
+// streams, pages, waits and MCP are connected. No process exits, /ready reports each fault in time, everything recovers by
+// itself, no answered line is missing, and each stream delivers every line once and in order. One of the three nodes is 100 ms
+// away from its database, whose role defaults to serializable, and one is behind PgBouncer, if installed. `-- killed full` runs
+// only these faults, `--program FILE` another build.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';

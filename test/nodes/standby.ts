@@ -73,7 +73,10 @@ function ownerOf(folder: string): { readonly uid?: number; readonly gid?: number
   return { uid: uid as number, gid: gid as number };
 }
 
-/** Standard input is a pipe from this process: when this process ends in any way, the server stops and its parent folder is removed. */
+/**
+ * Standard input is a pipe from this process: when this process ends in any way, the server stops and its parent folder is
+ * removed.
+ */
 const WHILE_PARENT_LIVES = `
 exec 3<&0
 "$@" 3<&- &

@@ -1,4 +1,5 @@
-// Three nodes on one PostgreSQL with readers on all of them: a text that one node withholds disappears from the responses of every node.
+// Three nodes on one PostgreSQL with readers on all of them: a text that one node withholds disappears from the responses of
+// every node.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';

@@ -1,5 +1,5 @@
-// The npm packages as users get them: packed and installed offline in an empty folder. The programs of their READMEs run unchanged, as ES
-// modules and with require(), on this Node and on Node 20 if one is installed.
+// The npm packages as users get them: packed and installed offline in an empty folder. The programs of their READMEs run
+// unchanged, as ES modules and with require(), on this Node and on Node 20 if one is installed.
 import { execFile, execFileSync } from 'node:child_process';
 import { globSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// How a service ends: a start that fails late leaves no threads behind. A stop waits for requests that are arriving, but not for connections
-// that never sent one, which browsers and undici keep in reserve.
+// How a service ends: a start that fails late leaves no threads behind. A stop waits for requests that are arriving, but not for
+// connections that never sent one, which browsers and undici keep in reserve.
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';

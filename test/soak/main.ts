@@ -1,5 +1,5 @@
-// `npm run test:soak`: days of use within minutes, on SQLite or PostgreSQL, and the resources of the service's process in each quarter. Exits
-// with 0 only if no figure grew from the second quarter to the last and all chambers were committed.
+// `npm run test:soak`: days of use within minutes, on SQLite or PostgreSQL, and the resources of the service's process in each
+// quarter. Exits with 0 only if no figure grew from the second quarter to the last and all chambers were committed.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';

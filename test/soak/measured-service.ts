@@ -11,7 +11,10 @@ import { isAlive, processTree } from '../kit/process-tree.ts';
 import type { Measured, Order } from './service.ts';
 
 const PROGRAM = fileURLToPath(new URL('service.ts', import.meta.url));
-/** Settings for the soak: caches are full after the first quarter, agents may sign while the clock advances, and long-lived readers stay connected. */
+/**
+ * Settings for the soak: caches are full after the first quarter, agents may sign while the clock advances, and long-lived
+ * readers stay connected.
+ */
 const SETTINGS = {
   ...{
     PORT: '0',

@@ -1,4 +1,5 @@
-// The requests with which a browser shows a chamber, on their own connection: the page, its files, its history, the list and the documents.
+// The requests with which a browser shows a chamber, on their own connection: the page, its files, its history, the list and the
+// documents.
 import { Agent as Connections } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { fetchOver } from './http.ts';

@@ -1,5 +1,5 @@
-// The measured program: the shipped service in its own process, with a clock that the parent sets. The program reports its resources on
-// request, and stops when the parent disconnects.
+// The measured program: the shipped service in its own process, with a clock that the parent sets. The program reports its
+// resources on request, and stops when the parent disconnects.
 import { subscribe } from 'node:diagnostics_channel';
 import type { EventEmitter } from 'node:events';
 import { mkdirSync, readdirSync } from 'node:fs';
@@ -87,7 +87,10 @@ function countFollowers(forum: Forum): () => number {
   return () => count;
 }
 
-/** Takes the minimum of several samples: resources in use at one sample are gone at another, but leaked ones are present in every sample. */
+/**
+ * Takes the minimum of several samples: resources in use at one sample are gone at another, but leaked ones are present in every
+ * sample.
+ */
 async function measure(snapshot: string | undefined): Promise<Measured> {
   const moments = [await figuresNow()];
   while (moments.length < MOMENTS) {

@@ -1,5 +1,5 @@
-// A soak: rounds of use in four quarters against a service in another process, which is measured after each round. Chambers and traffic are
-// the same in every quarter, so the resources of the process must be the same, too.
+// A soak: rounds of use in four quarters against a service in another process, which is measured after each round. Chambers and
+// traffic are the same in every quarter, so the resources of the process must be the same, too.
 import { Agent as Connections } from 'node:http';
 import { ChainCalls } from './chain-calls.ts';
 import { type Companions, openCompanions } from './companions.ts';

@@ -1,5 +1,5 @@
-// Signatures on which Ed25519 verifiers are known to disagree: points with a component of small order, scalars beyond the group order, and
-// encodings that are not canonical.
+// Signatures on which Ed25519 verifiers are known to disagree: points with a component of small order, scalars beyond the group
+// order, and encodings that are not canonical.
 import { createHash } from 'node:crypto';
 import { Point } from '@noble/ed25519';
 import { weaknessOf } from '../../src/crypto/did-key.ts';
@@ -22,7 +22,10 @@ const NONCE = 0x2b4d6f8a1c3e5a7c9e1b3d5f7a9c1e3b5d7f9a1c3e5b7d9f1a3c5en;
 const TORSION = Point.fromHex('c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a');
 const EIGHTHS = [0, 1, 2, 3, 4, 5, 6, 7] as const;
 
-/** The verdicts of node:crypto in Node 20.20 (OpenSSL 3.0), which follows the project's rule; each hex digit encodes four cases, in order. */
+/**
+ * The verdicts of node:crypto in Node 20.20 (OpenSSL 3.0), which follows the project's rule; each hex digit encodes four cases,
+ * in order.
+ */
 const VERDICTS =
   'c0005552aacac28a28b4aaaaaac0480aaaaab2ac48a48b2caaaab0204081ff000000000000000000000000000000000000ff' +
   '8000000000000000000000000000000000000000000000000000000';
@@ -51,7 +54,10 @@ function isValid(index: number): boolean {
   return ((Number.parseInt(VERDICTS.charAt(index >> 2), 16) >> (3 - (index & 3))) & 1) === 1;
 }
 
-/** Keys and nonce points with every component of small order; messages for which R + hA = SB is true exactly, or only up to the cofactor. */
+/**
+ * Keys and nonce points with every component of small order; messages for which R + hA = SB is true exactly, or only up to the
+ * cofactor.
+ */
 function torsionCases(): readonly EdgeSignature[] {
   return EIGHTHS.flatMap((ofKey) =>
     EIGHTHS.flatMap((ofNonce) =>

@@ -1,6 +1,5 @@
-// An operator withholds texts of a running service: they disappear from every response and file, and all proofs remain valid, as this test
-// verifies with its own code.
-// by code of this test.
+// An operator withholds texts of a running service: they disappear from every response and file, and all proofs remain valid, as
+// this test verifies with its own code. by code of this test.
 import { createPublicKey, hash, verify } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

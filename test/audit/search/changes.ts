@@ -1,5 +1,5 @@
-// The changes that forgers make to a history: they insert, drop and move lines, replace, remove and copy claims, and sign requests
-// again.
+// The changes that forgers make to a history: they insert, drop and move lines, replace, remove and copy claims, and sign
+// requests again.
 import { type Hex, parseTransaction } from 'viem';
 import type { privateKeyToAccount } from 'viem/accounts';
 import { leafHash } from '../../../src/crypto/merkle.ts';

@@ -1,5 +1,5 @@
-// The limits of what lines show, each with its reason: a forged history may be sound only if a limit covers each of its differences.
-// src/audit/README.md explains them.
+// The limits of what lines show, each with its reason: a forged history may be sound only if a limit covers each of its
+// differences. src/audit/README.md explains them.
 import { eventKey } from '../../../src/audit/receipts/given-receipts.ts';
 import { NO_PREVIOUS } from '../../../src/vocabulary/values.ts';
 import type { Json, Line } from '../forge.ts';

@@ -1,5 +1,5 @@
-// Searches for forgeries that the auditor calls sound: it alters honest histories at random, and expects the auditor to detect each
-// change that lines can show.
+// Searches for forgeries that the auditor calls sound: it alters honest histories at random, and expects the auditor to detect
+// each change that lines can show.
 import { type Accounts, listedAccounts } from '../../../src/audit/account/accounts.ts';
 import { compareAccounts } from '../../../src/audit/account/compare-accounts.ts';
 import { ChamberAudit } from '../../../src/audit/chamber/chamber-audit.ts';

@@ -1,4 +1,5 @@
-// Runs a baseline as a separate process: `node baseline.js <front> <check> <commit>`, e.g. `hono sodium group`; `hello` ignores the request.
+// Runs a baseline as a separate process: `node baseline.js <front> <check> <commit>`, e.g. `hono sodium group`; `hello` ignores
+// the request.
 import type { AddressInfo } from 'node:net';
 import { parseBody } from '../../../src/moves/move.ts';
 import { moves } from '../../../src/moves/registry.ts';

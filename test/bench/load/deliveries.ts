@@ -22,7 +22,10 @@ export class Deliveries {
     this.#counts = new Array<number>(consumers).fill(0);
   }
 
-  /** Resolves when every consumer has received that many more moves; rejects if one receives a different number or moves do not arrive. */
+  /**
+   * Resolves when every consumer has received that many more moves; rejects if one receives a different number or moves do not
+   * arrive.
+   */
   more(moves: number): Promise<void> {
     this.#settled = this.#awaited;
     this.#awaited += moves;

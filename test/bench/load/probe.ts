@@ -1,5 +1,5 @@
-// Requests some paths in turn on one connection, with a pause after each round, and records when each request was sent and how long the
-// response took.
+// Requests some paths in turn on one connection, with a pause after each round, and records when each request was sent and how
+// long the response took.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { rawRequest } from './agents.ts';
 import { describeAnswer } from './chambers.ts';

@@ -1,5 +1,5 @@
-// Large logs to read from, written once with the service's own code, so that lines, chain, tree and tables are real, and kept between
-// runs.
+// Large logs to read from, written once with the service's own code, so that lines, chain, tree and tables are real, and kept
+// between runs.
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { SCHEMA_VERSION } from '../../../src/log/sqlite/schema.ts';

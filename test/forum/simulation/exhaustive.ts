@@ -1,5 +1,5 @@
-// Explores every interleaving of a scenario with every single fault, depth first, replaying each path from the start. States with the same
-// key behave alike, so each is explored once, but every path to it is judged.
+// Explores every interleaving of a scenario with every single fault, depth first, replaying each path from the start. States with
+// the same key behave alike, so each is explored once, but every path to it is judged.
 import { hash } from 'node:crypto';
 import type { Forum } from '../../../src/forum/forum.ts';
 import { START } from '../../kit/clock.ts';

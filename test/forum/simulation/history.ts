@@ -1,5 +1,5 @@
-// The checker's input: requests and responses as clients saw them, and the lines of the log. The types hold plain data, so that histories
-// of simulated and real stores are judged alike.
+// The checker's input: requests and responses as clients saw them, and the lines of the log. The types hold plain data, so that
+// histories of simulated and real stores are judged alike.
 import type { SignatureAges } from '../../../src/moves/rules.ts';
 import type { ErrorCode } from '../../../src/vocabulary/errors.ts';
 import type { Hex, JsonValue, Millis } from '../../../src/vocabulary/values.ts';

@@ -1,5 +1,5 @@
-// A store whose in-memory database is shared with other stores. Each request to the database passes a network, which decides when the
-// request and its response arrive, and whether either is lost.
+// A store whose in-memory database is shared with other stores. Each request to the database passes a network, which decides when
+// the request and its response arrive, and whether either is lost.
 
 import { HIDDEN_KEY_CHARS } from '../../../src/crypto/http-signature.ts';
 import type { NodeRef } from '../../../src/crypto/merkle.ts';

@@ -1,5 +1,5 @@
-// Defects that can be injected into the sources of the forum and the stores, to show that the checker detects them. The replaced text must
-// occur exactly once.
+// Defects that can be injected into the sources of the forum and the stores, to show that the checker detects them. The replaced
+// text must occur exactly once.
 
 export interface Replacement {
   /** The path below src. */

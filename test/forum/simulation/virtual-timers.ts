@@ -1,5 +1,5 @@
-// The turns, timers and clock of the simulated nodes' event loop, so that nothing waits for real time. Loaded before the forum, this module
-// replaces the global functions; modules.ts makes it replace node:timers/promises in src/forum.
+// The turns, timers and clock of the simulated nodes' event loop, so that nothing waits for real time. Loaded before the forum,
+// this module replaces the global functions; modules.ts makes it replace node:timers/promises in src/forum.
 interface Timer {
   readonly id: number;
   readonly run: () => void;

@@ -1,5 +1,5 @@
-// A state machine of nodes on one database, their clients and the network between them. The caller chooses each named step; the same steps
-// lead to the same state.
+// A state machine of nodes on one database, their clients and the network between them. The caller chooses each named step; the
+// same steps lead to the same state.
 import type { Command } from '../../../src/forum/commands.ts';
 import type { Forum } from '../../../src/forum/forum.ts';
 import type { Page } from '../../../src/log/log.ts';

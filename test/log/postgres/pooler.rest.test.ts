@@ -1,4 +1,5 @@
-// PgBouncer in session mode between nodes and their database. The outage suite kills it, and shows that no node starts in transaction mode.
+// PgBouncer in session mode between nodes and their database. The outage suite kills it, and shows that no node starts in
+// transaction mode.
 import { describe, expect, it } from 'vitest';
 import { Connections } from '../../../src/log/postgres/connections.ts';
 import { hasPgBouncer, startPgBouncer } from '../../kit/pgbouncer.ts';

@@ -1,4 +1,5 @@
-// Three nodes on one log. The publishing node is frozen, woken and killed; the nodes serve the checkpoints of one log, whose size never shrinks.
+// Three nodes on one log. The publishing node is frozen, woken and killed; the nodes serve the checkpoints of one log, whose size
+// never shrinks.
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';

@@ -1,4 +1,5 @@
-// The database rejects writes: nothing is written, moves get 503, /ready states the reason, and moves succeed once the cause is removed.
+// The database rejects writes: nothing is written, moves get 503, /ready states the reason, and moves succeed once the cause is
+// removed.
 import type { Client } from 'pg';
 import { describe, expect, it } from 'vitest';
 import { Connections } from '../../../src/log/postgres/connections.ts';

@@ -1,5 +1,5 @@
-// Three nodes relay from one log to one chain. Their leaders freeze at the worst moments and wake after another node has taken over: one
-// transaction for each job, and no nonce twice. FREEZE_SECONDS prolongs the freezes.
+// Three nodes relay from one log to one chain. Their leaders freeze at the worst moments and wake after another node has taken
+// over: one transaction for each job, and no nonce twice. FREEZE_SECONDS prolongs the freezes.
 
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -114,7 +114,8 @@ it('a leader that wakes from a freeze sends nothing', { timeout: 2 * TIMEOUT_MS 
     if (method !== freezeAt[frozen.length] || frozen.includes(node)) return true;
     frozen.push(node);
     process.kill(node.pid, 'SIGSTOP');
-    // Another node takes over at once, so that the frozen node's request has not timed out when it wakes, and its own clock says that it leads.
+    // Another node takes over at once, so that the frozen node's request has not timed out when it wakes, and its own clock says
+    // that it leads.
     if (FREEZE_MS === 0) await execute(databaseUrl, "UPDATE leases SET ends_at = '-infinity'");
     return method !== 'eth_sendRawTransaction';
   }

@@ -1,4 +1,5 @@
-// The same commands and withholdings at the same times leave the same lines and derived rows in both stores, and a rebuild yields the same rows.
+// The same commands and withholdings at the same times leave the same lines and derived rows in both stores, and a rebuild yields
+// the same rows.
 import { expect, it } from 'vitest';
 import { keysInMemory } from '../../../src/keys/key-file.ts';
 import { TABLES } from '../../../src/log/sql/tables.ts';

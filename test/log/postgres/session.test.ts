@@ -1,4 +1,5 @@
-// Whatever the defaults of server, database and role, an append is durable, sees what its competitors have committed, and is never cut short.
+// Whatever the defaults of server, database and role, an append is durable, sees what its competitors have committed, and is
+// never cut short.
 import type pg from 'pg';
 import { describe, expect, it } from 'vitest';
 import { Damages } from '../../../src/log/damage.ts';

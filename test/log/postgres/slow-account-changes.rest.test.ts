@@ -1,5 +1,5 @@
-// A slow append of an account change, and moves of its agent at another node. Auditors allow 5 s between the `ts` of the change and that of
-// a later move that was decided without the change.
+// A slow append of an account change, and moves of its agent at another node. Auditors allow 5 s between the `ts` of the change
+// and that of a later move that was decided without the change.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { audit } from '../../audit/forge.ts';

@@ -1,5 +1,5 @@
-// A withdrawal and the pass that ends the debate arrive in the same millisecond, at two nodes: both get the same order, and the outcome
-// matches it.
+// A withdrawal and the pass that ends the debate arrive in the same millisecond, at two nodes: both get the same order, and the
+// outcome matches it.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';

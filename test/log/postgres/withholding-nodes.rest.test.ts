@@ -1,5 +1,5 @@
-// One of three nodes withholds texts while all of them serve readers and moves. No response holds a text that was withheld before its
-// request: at once on the withholding node, within seconds on the others. And no row ever holds it afterwards.
+// One of three nodes withholds texts while all of them serve readers and moves. No response holds a text that was withheld before
+// its request: at once on the withholding node, within seconds on the others. And no row ever holds it afterwards.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { faultsOf } from '../../durability/log-book.ts';
