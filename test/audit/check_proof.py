@@ -1,6 +1,6 @@
-"""Verifies a proof of misbehaviour without any code of the service, from the documents alone: RFC 9421, RFC 9162 and the C2SP texts.
-Usage: check_proof.py FILE RECEIPTS_KEY CHECKPOINTS_KEY, with the thumbprint and the verifier key that the service publishes.
-Prints the kind of a proof that holds; ends with an error otherwise."""
+"""Verifies a proof of misbehaviour, written only from RFC 9421, RFC 9162 and the C2SP specifications, without the service's code.
+Usage: check_proof.py FILE RECEIPTS_KEY CHECKPOINTS_KEY, where the keys are the thumbprint and the verifier key that the service publishes.
+Prints the kind of a valid proof, and exits with an error otherwise."""
 
 import base64
 import hashlib
@@ -25,7 +25,7 @@ def rotated(word, count):
 
 
 def keccak256(data):
-    """https://keccak.team/keccak_specs_summary.html, with a rate of 136 bytes and the padding of before FIPS 202."""
+    """https://keccak.team/keccak_specs_summary.html, with a rate of 136 bytes and the padding used before FIPS 202."""
     padded = bytearray(data) + b"\x01" + bytes(135 - len(data) % 136)
     padded[-1] |= 0x80
     state = [[0] * 5 for _ in range(5)]
@@ -161,7 +161,7 @@ def check_inclusion(index, size, leaf_hash, hashes, root):
 
 
 def root_within(first, second, path, root):
-    """RFC 9162, 2.1.4.2: the root of the first leaves, which the path shows to be within the tree."""
+    """RFC 9162, 2.1.4.2: returns the root of the first leaves, if the path proves that the tree contains it."""
     fn, sn = first - 1, second - 1
     while fn & 1:
         fn, sn = fn >> 1, sn >> 1

@@ -1,5 +1,5 @@
-// Judges the transparency log of a service with golang.org/x/mod/sumdb: notes by note, proofs and roots by tlog, from tiles alone.
-// judge URL PAIRS ROUNDS: in each round it reads the newest checkpoint, which has to extend the one before, and checks that many pairs.
+// Judges the transparency log of a service with golang.org/x/mod/sumdb: package note verifies notes, and tlog verifies proofs and roots from tiles.
+// judge URL PAIRS ROUNDS: each round reads the newest checkpoint, which must extend the previous one, and checks PAIRS pairs.
 package main
 
 import (
@@ -45,7 +45,7 @@ func get(path string) []byte {
 		if err == nil {
 			return body
 		}
-		// The service may be restarted meanwhile.
+		// The service may be restarting.
 		if attempt == 100 {
 			log.Fatalf("GET %s: %v", path, err)
 		}
@@ -70,7 +70,7 @@ type tiles struct{ prefix string }
 
 func (t tiles) Height() int { return height }
 
-// The path of C2SP tlog-tiles is that of the checksum database without the height.
+// C2SP tlog-tiles uses the paths of the checksum database without the height.
 func (t tiles) ReadTiles(wanted []tlog.Tile) ([][]byte, error) {
 	var data [][]byte
 	for _, tile := range wanted {
@@ -88,7 +88,7 @@ func must(err error, what string, args ...any) {
 	}
 }
 
-// The three lines of a checkpoint, from a note that the key has signed.
+// Returns the three lines of a checkpoint, from a note that the key has signed.
 func open(text []byte, verifier note.Verifier) tlog.Tree {
 	opened, err := note.Open(text, note.VerifierList(verifier))
 	must(err, "the note %q", text)
@@ -98,7 +98,7 @@ func open(text []byte, verifier note.Verifier) tlog.Tree {
 	root, err := tlog.ParseHash(lines[2])
 	must(err, "the root %q", lines[2])
 	if lines[0] != verifier.Name() {
-		log.Fatalf("the origin is %s, and the key is of %s", lines[0], verifier.Name())
+		log.Fatalf("the origin is %s, but the key belongs to %s", lines[0], verifier.Name())
 	}
 	return tlog.Tree{N: size, Hash: root}
 }
@@ -119,12 +119,12 @@ func entriesOf(prefix string, size int64) [][]byte {
 		}
 	}
 	if int64(len(entries)) != size {
-		log.Fatalf("the bundles have %d entries, and the checkpoint has %d", len(entries), size)
+		log.Fatalf("the bundles have %d entries, but the checkpoint has %d", len(entries), size)
 	}
 	return entries
 }
 
-// The proof that the service itself makes.
+// Checks the proof that the service itself serves.
 func checkServed(l leaf, entry []byte, verifier note.Verifier) {
 	owner := ""
 	if l.ChamberId != nil {
@@ -159,15 +159,15 @@ func main() {
 	var before tlog.Tree
 	for round := 0; round < rounds; round++ {
 		tree := open(get(s.Log.Prefix+"/checkpoint"), verifier)
-		// It checks each tile that it reads against the root.
+		// The reader checks each tile that it reads against the root.
 		reader := tlog.TileHashReader(tree, tiles{s.Log.Prefix})
 		root, err := tlog.TreeHash(tree.N, reader)
 		must(err, "the root of size %d", tree.N)
 		if root != tree.Hash {
-			log.Fatalf("the tiles have the root %s, and the checkpoint has %s", root, tree.Hash)
+			log.Fatalf("the tiles have the root %s, but the checkpoint has %s", root, tree.Hash)
 		}
 		if before.N > tree.N {
-			log.Fatalf("the size fell from %d to %d", before.N, tree.N)
+			log.Fatalf("the size shrank from %d to %d", before.N, tree.N)
 		}
 		if before.N > 0 {
 			proof, err := tlog.ProveTree(tree.N, before.N, reader)

@@ -1,4 +1,4 @@
-"""Loaded before a program: its clock is ahead by as many milliseconds as a file says, less TEST_CLOCK_BEHIND."""
+"""Preloaded into a program: sets its clock ahead by the milliseconds in a file, minus TEST_CLOCK_BEHIND."""
 
 import os
 import time
