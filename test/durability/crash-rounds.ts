@@ -8,13 +8,13 @@ import { backupDatabase } from '../../src/log/sqlite/backup.ts';
 import { NO_LIMITS } from '../../src/moves/move.ts';
 import { Checker } from '../forum/simulation/checker.ts';
 import type { Stream } from '../forum/simulation/history.ts';
+import { seededBy } from '../kit/random.ts';
 import { isValidReceipt, readKeys, unkeptPromises } from '../kit/receipts.ts';
 import { type ServiceProcess, startProcess } from '../kit/service-process.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 import { get } from '../kit/wire.ts';
 import { derivedRows, faultsOf, readLines, rebuildLog } from './log-book.ts';
 import { type Attempt, attempt, historyOf, Load, type Player, seatPlayers } from './players.ts';
-import { seededBy } from './seed.ts';
 
 export const PLAYERS = 8;
 /** The maximum number of responses before a random kill. */

@@ -12,6 +12,7 @@ import { findLine } from '../../src/process/child-output.ts';
 import { Checker } from '../forum/simulation/checker.ts';
 import { isAlive, processTree } from '../kit/process-tree.ts';
 import { ROOT } from '../kit/programs.ts';
+import { seededBy } from '../kit/random.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { type Exit, type ServiceProcess, startProcess } from '../kit/service-process.ts';
 import { Signer } from '../kit/signer.ts';
@@ -20,7 +21,6 @@ import { until } from '../kit/until.ts';
 import { registrationOf } from '../kit/wire.ts';
 import { readLines } from './log-book.ts';
 import { debateOf, historyOf, Load, must, type Player, seatPlayers } from './players.ts';
-import { seededBy } from './seed.ts';
 
 const STOP_MS_MAX = 10_000;
 const CONTRACTS = {

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { freePort } from '../../src/demo/free-port.ts';
 import { Load, seatPlayers } from '../durability/players.ts';
-import { seededBy } from '../durability/seed.ts';
+import { seededBy } from '../kit/random.ts';
 import { startProcess } from '../kit/service-process.ts';
 import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 

@@ -33,3 +33,10 @@ export class Random {
     return Buffer.from(Array.from({ length: count }, () => this.below(256)));
   }
 }
+
+/** Seeds from the environment variable, or with a new seed; prints the seed, so that a run can be repeated. */
+export function seededBy(variable: string): Random {
+  const seed = Number(process.env[variable] ?? Math.floor(Math.random() * 2 ** 32));
+  console.log(`${variable}=${seed}`);
+  return new Random(seed);
+}
