@@ -26,7 +26,7 @@ describe('the transactions of a log', () => {
 });
 
 test.each([0, 41, 4_294_967_294, 4_294_967_295, 5_000_000_000, Number.MAX_SAFE_INTEGER])(
-  'a block has only the height %s',
+  'a block hash has only one height: %s',
   (blockNumber) => {
     const heights = new BlockHeights();
     const block = { blockHash: hashOf(1), blockNumber };

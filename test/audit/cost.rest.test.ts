@@ -43,7 +43,7 @@ describe('dripping bytes', AGAIN, () => {
     ['audit', auditService('')],
     ['audit --chamber=1', auditService('--chamber=1')],
     ['audit --rpc', auditChain],
-  ])('bytes that drip have a bounded cost for %s', async (program, start) => {
+  ])('a dripping response has a bounded cost for %s', async (program, start) => {
     expectCheap(await costs.attackedBy('drip', program, start));
   });
 });

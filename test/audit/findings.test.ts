@@ -42,7 +42,7 @@ describe('a check that follows from a finding', () => {
   });
 });
 
-test('the gravest of independent problems decides the verdict, in any order', () => {
+test('the most severe of independent problems decides the verdict, in any order', () => {
   const open = { needs: 'chain', why: 'only the chain shows it' } as const;
   const doubt = { doubt: 'say which' };
   expect(gravest(undefined, open, doubt, 'it is wrong')).toBe('it is wrong');

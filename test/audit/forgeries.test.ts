@@ -24,7 +24,7 @@ describe('a move with wrong evidence', () => {
     expect(await age({ ...expiring, ts: at(99).ts as string })).toEqual(['verified', []]);
   });
 
-  test('a signature age between the default and the maximum limit is undecided until the caller names the limit', async () => {
+  test('a signature age between the default and the maximum limit is undecided until the caller sets the limit', async () => {
     expect(await age(at(720))).toEqual(['undecided', []]);
     expect(await age(at(720), { maxAgeSeconds: 720 })).toEqual(['verified', []]);
     expect(await age(at(720), { maxAgeSeconds: 719 })).toEqual(['broken', [AFTER_HONEST]]);
@@ -140,7 +140,7 @@ describe('an altered chamber', () => {
     expect(findings('service-events')[0]?.sentence).toContain(sentence);
   });
 
-  test('any of very many transactions may be the successful one, and the auditor keeps few of them', async () => {
+  test('any of many transactions may be the successful one, and the auditor keeps few of them', async () => {
     const committed = records.indexOf(ofType('chamber.committed'));
     const { ts = null } = records[committed - 1] ?? {};
     const more = new Array<Line>(300).fill({ ...ofType('relay.commit_submitted'), ts });

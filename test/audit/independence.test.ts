@@ -24,7 +24,7 @@ function codeOf(path: string): string {
 describe('the root of the moves', () => {
   const BLOCK = 1_024;
 
-  test('auditor and accumulator compute equal roots at every size, also at the end of a block of leaves', () => {
+  test('auditor and accumulator compute equal roots at every size, including the end of a block of leaves', () => {
     const compared = new Set([1, 2, 3, 5, 64, 100, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 2 * BLOCK + 77]);
     const moves = new CrossCheckedTree();
     let tree = EMPTY_TREE;

@@ -102,7 +102,7 @@ describe('concurrent appends to the same streams', () => {
 });
 
 describe('a statement that meets a competitor', () => {
-  it('after a statement meets a competitor, the next ones look for competitors first until they have found none for a while', async () => {
+  it('after a conflict, statements check for competitors first until they have found none for a while', async () => {
     const { store, client, append } = await open();
     await store.log.append({ entries: [entry(1, 1), entry(2, 1), entry(2, 2)] });
     const errors = vi.fn();

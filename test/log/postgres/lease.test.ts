@@ -49,7 +49,7 @@ describe('a lease', () => {
     expect(await one.log.append({ entries: [entry(1, 2, { lease: token })] })).toEqual(report([1, 1]));
   });
 
-  it('a lease that ends later than its length allows is over, as after the database’s clock was set back', async () => {
+  it('a lease whose end is further away than its length has expired, as after the database’s clock was set back', async () => {
     const url = await temporaryPostgres();
     const store = await openStore(url);
     await execute(url, "INSERT INTO leases VALUES ('work', 'a dead node', clock_timestamp() + interval '1 hour')");

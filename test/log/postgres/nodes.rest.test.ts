@@ -114,7 +114,7 @@ describe('the same signed request at every node at once', () => {
       expect(seen(await late)).toBe(seen(answer));
     });
 
-    it('a creation is not rejected because of a chamber that lost against another node', async () => {
+    it('a creation is not rejected because of a chamber that lost to another node', async () => {
       const { first, other, create, gate } = await openGatedNodes((store, gate) => ({
         ...store,
         log: appendsThrough(gate)(store.log),

@@ -61,7 +61,7 @@ async function askedOf(by: Signer, index: number, ids: readonly number[], issued
 }
 
 describe('a retirement at one node and moves at the others', () => {
-  it(`no line names a retirement or follows it, when keys retire at one node while their agents move at others, ${ROUNDS * AGENTS} times`, {
+  it(`${ROUNDS * AGENTS} keys retire at one node while their agents move at others, and no line names or follows a retirement`, {
     timeout: 1_800_000,
   }, async () => {
     const { clock, nodes, first } = await openNodes();
