@@ -55,7 +55,6 @@ const tokenWith = (eventId: number, changes: Line): Line => ({
   token: { ...(payloadOf(recordIn(moves, eventId))['token'] as Line), ...changes },
 });
 
-/** The accounts with correct numbers and hashes. */
 const accountsOf = ({ of = ann, and = bob }: { readonly of?: readonly Line[]; readonly and?: readonly Line[] }) =>
   rewritten(of) + rewritten(and);
 const annWith = (eventId: number, payload: Line, members: Line = {}) =>
@@ -94,7 +93,6 @@ interface Registering {
   readonly accepted?: Line;
 }
 
-/** BOB's account with a different registration. */
 async function bobRegistered(how: Registering): Promise<string> {
   const { at, acceptedAt = at, issuedAt = at, origin = PUBLIC_URL, service = PUBLIC_URL, accepted = {} } = how;
   const proof = await proofBy(SECOND, BOB.did, { issuedAt: iso(issuedAt), service });
@@ -514,7 +512,6 @@ function afterRetirement(): Line {
   return { ...recordIn(bob, CHANGED), ts: iso(at), payload };
 }
 
-/** The lines of both agents, interleaved. */
 function interleaved(): string {
   const [annLines, bobLines] = [accountLines.slice(0, ann.length), accountLines.slice(ann.length)];
   return toText(annLines.flatMap((line, index) => [line, ...bobLines.slice(index, index + 1)]));

@@ -3,7 +3,6 @@ import type { Json, Line } from './forge.ts';
 
 export type Path = readonly string[];
 
-/** Returns the paths of all leaf values. */
 export function leaves(value: Json, path: Path = []): Path[] {
   if (typeof value !== 'object' || value === null) return [path];
   return Object.entries(value).flatMap(([name, member]) => leaves(member, [...path, name]));

@@ -89,7 +89,6 @@ function payloadOf(lines: readonly Line[], type: string): Line {
   return payload as Line;
 }
 
-/** The log of a service that denies the token. */
 function denied(txHash: Json): Line[] {
   const payload = { ideaId: 'idea-1', txHash, reason: 'none' };
   return deployed.map((line) =>

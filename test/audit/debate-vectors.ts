@@ -130,7 +130,6 @@ export async function sound(): Promise<readonly Row[]> {
 
 const NAMES_WITHDRAWN = allocationOf(CHAMBER_ID, BOB, { 'idea-1': 5_000, 'idea-2': 0 });
 
-/** BOB commits to the withdrawn idea and reveals it. */
 function namesWithdrawn(): string {
   const revealed = signedLine({
     ...{ by: BOB, at: atOf(LAST_COMMITMENT + 1), type: 'allocation.revealed', path: 'allocate/reveal' },

@@ -30,7 +30,6 @@ export function parse(lines: readonly string[]): Line[] {
   return lines.map((line) => JSON.parse(line) as Line);
 }
 
-/** Returns the lines of an agent's account. */
 export async function accountOf(service: TestService, { did }: Signer): Promise<Line[]> {
   const { ndjson } = await service.log.readPage(did, 0, 100);
   return parse(ndjson.toString().trimEnd().split('\n'));
@@ -112,7 +111,6 @@ export interface Outcome {
 
 interface Rules extends AuditPolicy {
   readonly verify?: typeof isSignedBy;
-  /** The lines of accounts. */
   readonly accounts?: string;
   /** Returns whether a contract accepts the signature. */
   readonly chain?: AuditedChain;

@@ -14,7 +14,6 @@ const page = lines.split('\n')[0]?.concat('\n').repeat(1_000) ?? '';
 
 /** Low limits, which hostile responses exceed at once. */
 const LIMITS = { lineBytesMax: 100_000, linesMax: 2_500, responseBytesMax: 100_000, timeoutSeconds: 60 };
-/** Limits for silent services. */
 const SILENT = { ...LIMITS, timeoutSeconds: 0.2 };
 
 let server: Server;

@@ -37,7 +37,6 @@ const created = (title: string, members: Line, stored?: Line): Row => [
 ];
 const wrong = (title: string, members: Line): Row => [...created(title, members), 1];
 
-/** A chamber created at one time and joined at another. */
 export function joinedIn(createdAt: number, at: number): string {
   const later = Date.UTC(9998, 6, 1);
   const { minBackersForGraduation, turnSeconds, name } = BY_DEFAULT;

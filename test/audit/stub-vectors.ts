@@ -39,14 +39,12 @@ const FOREIGN = keyOf(new Uint8Array(32).fill(99));
 const SMALL_ORDER = 'A'.repeat(43);
 const TERMS = { at: START + 9 * HOUR, reason: 'personal-data', log: LOG, key: KEY } as const;
 
-/** Returns the line's stub. */
 function stubOf(line: string, terms: Partial<Parameters<typeof withhold>[1]> = {}): string {
   const made = withhold(line, { ...TERMS, ...terms });
   if ('refused' in made) throw new Error(`${made.refused}: ${line}`);
   return made.stub;
 }
 
-/** Returns the lines, with those events withheld. */
 function withheld(eventIds: readonly number[], lines: readonly string[] = LINES, terms = {}): readonly string[] {
   return lines.map((line, index) => (eventIds.includes(index + 1) ? stubOf(line, terms) : line));
 }

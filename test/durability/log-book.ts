@@ -8,7 +8,6 @@ import type { Fault, FsckSummary } from '../../src/log/stored-stream.ts';
 import { type ForumEvent, fromLine, toLine } from '../../src/vocabulary/events.ts';
 import type { Stream } from '../forum/simulation/history.ts';
 
-/** Returns the lines of each stream. */
 export function readLines(path: string): ReadonlyMap<Stream, readonly string[]> {
   const lines = new Map<Stream, string[]>();
   for (const event of readEvents(path)) {

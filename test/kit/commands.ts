@@ -138,7 +138,6 @@ export class Commands {
   }
 }
 
-/** Returns the stored lines of the streams. */
 export async function linesOf({ log }: TestService, streams: readonly (number | string)[]): Promise<string> {
   let lines = '';
   for (const stream of streams) {

@@ -137,7 +137,6 @@ export function asSchema7(path: string): void {
 
 const WITHOUT_NEW_TABLES = 'DROP TABLE callbacks; DROP TABLE callback_signatures; DROP TABLE withheld;';
 
-/** Converts the file to schema 9. */
 export function asSchema9(path: string): void {
   const db = new Database(path);
   db.exec(`

@@ -20,7 +20,6 @@ import { type Prepared, TestService } from '../kit/test-service.ts';
 const SEED = Buffer.alloc(32, 7);
 const KEY = { publicKey: publicKeyOf(SEED), sign: signWith(SEED) };
 
-/** Returns the stub of a stored line. */
 export async function stubOf({ log }: Pick<Store, 'log'>, stream: StreamId, eventId: number): Promise<StubLine> {
   const { ndjson } = await log.readPage(stream, eventId - 1, 1);
   const made = withhold(ndjson.toString().slice(0, -1), { at: 0, reason: 'law', log: log.logId, key: KEY });

@@ -75,7 +75,6 @@ export async function startCluster({
 interface Started {
   readonly child: ChildProcess;
   readonly url: string;
-  /** The node's standard error. */
   readonly errors: () => string;
 }
 

@@ -16,7 +16,6 @@ interface Options {
   readonly program: string;
 }
 
-/** Returns the problems. */
 export async function refusalsOfSharedSessions({ databaseUrl, folder, program }: Options): Promise<readonly string[]> {
   const problems: string[] = [];
   const cli = join(dirname(program), 'cli.js');

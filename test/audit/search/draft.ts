@@ -21,7 +21,6 @@ export class Draft {
   readonly history: History;
   lines: Entry[];
   readonly accounts: Map<string, Entry[]>;
-  /** Descriptions of the changes. */
   readonly descriptions: string[] = [];
   /** Whether numbers and hashes are corrected. */
   isRechained = true;
@@ -37,7 +36,6 @@ export class Draft {
     this.accounts = new Map(accounts.map(([did, lines]) => [did, lines.map((line) => ({ line, origin: line }))]));
   }
 
-  /** Returns the auditor's input. */
   async texts(): Promise<{ readonly lines: string; readonly accounts: string | undefined }> {
     const lines = this.lines.map(({ line }) => line);
     const settled = this.isRecommitted ? await recommitted(lines, this.signsStubs) : lines;

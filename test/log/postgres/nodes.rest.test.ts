@@ -232,7 +232,6 @@ it('moves need no read of the database, and moves that arrive during an append s
   gate.isClosed = true;
   gate.open();
   expect((await others).map(({ eventId }) => eventId)).toEqual([5, 6, 7, 8, 9, 10, 11, 12]);
-  // There was no third append.
   expect(gate.isClosed).toBe(true);
 });
 
@@ -406,7 +405,6 @@ describe('a move decided on in-memory state', () => {
     gate.isClosed = true;
     const held = service.send(prepare('held'));
     await eventually(() => expect(gate.isClosed).toBe(false));
-    // One batch contains them all.
     const beside = [request, prepare('beside'), request].map((each) => service.send(each));
     await new Promise((resolve) => setTimeout(resolve, 100));
     const { open } = gate;

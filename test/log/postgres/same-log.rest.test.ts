@@ -9,7 +9,6 @@ import { entry, NONE } from '../entries.ts';
 
 const schemaOf = (url: string) => /search_path=(\w+)/.exec(new URL(url).searchParams.get('options') ?? '')?.[1];
 
-/** Ends all connections to the database. */
 async function endSessions(url: string): Promise<void> {
   await execute(
     url,
