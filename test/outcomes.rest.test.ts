@@ -36,7 +36,8 @@ it(`service, client and auditor compute the same bytes for the outcomes of ${OUT
     const lines = await service.lines(chamberId);
     const state = lines.map((line) => JSON.parse(line) as ChamberEvent).reduce(evolveChamber, null);
     const outcome = state && outcomeOf(state, service.clock.read());
-    if (state === null || outcome === null || !('view' in outcome)) throw new Error(`chamber ${chamberId} has not ended`);
+    if (state === null || outcome === null || !('view' in outcome))
+      throw new Error(`chamber ${chamberId} has not ended`);
     expect(outcomeText(outcome.view)).toBe(first[index]);
     const file = join(folder, `${chamberId}.ndjson`);
     writeFileSync(file, lines.map((line) => `${line}\n`).join(''));

@@ -32,7 +32,8 @@ export function programsOf(page: string): readonly string[] {
 export function commandsOf(page: string, text: string): string {
   const blocks = [...page.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block);
   const [block, ...others] = blocks.filter((each) => each.includes(text) && !each.includes("<<'JS'"));
-  if (block === undefined || others.length > 0) throw new Error(`the page must have exactly one block of commands with ${text}`);
+  if (block === undefined || others.length > 0)
+    throw new Error(`the page must have exactly one block of commands with ${text}`);
   return block;
 }
 
@@ -121,7 +122,7 @@ export function paste(program: string, url: string, chamberId = 1): Pasted {
 
 /**
  * Replaces bin/chambers and npm by the sources of the command line. `chamber wait` would sleep until a phase ends, with timers that do not
-  * follow the clock that the test moves; here it polls.
+ * follow the clock that the test moves; here it polls.
  */
 const COMMAND_LINE = `
 set -eu

@@ -80,7 +80,11 @@ async function withOtherIdea(lines: readonly string[]): Promise<readonly string[
 }
 
 test.each<readonly [string, Readonly<Record<string, string>>, RegExp]>([
-  ['the key of a different account', { RELAYER_PRIVATE_KEY: `0x${'0e'.repeat(32)}` }, /^RELAYER_PRIVATE_KEY: .*NotDealer/],
+  [
+    'the key of a different account',
+    { RELAYER_PRIVATE_KEY: `0x${'0e'.repeat(32)}` },
+    /^RELAYER_PRIVATE_KEY: .*NotDealer/,
+  ],
   ['the reference profile', { CONTRACTS: '', CONTRACTS_FILE: '' }, /^CHAMBER_REGISTRY_ADDRESS: .*roots/],
 ])('a start with %s is rejected', async (_title, changes, problem) => {
   await expect(openLiveService({ ...env, ...changes })).rejects.toThrow(problem);

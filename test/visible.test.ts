@@ -44,9 +44,12 @@ describe('the functions for visible text', () => {
     expect(JSON.parse(visibleJson({ [JOINED]: JOINED }))).toEqual({ [JOINED]: JOINED });
   });
 
-  it.each(['Grüße, 世界! مرحبا עולם 😀 é Zwölf', 'e\u0301 हिन्दी'])('visibleText does not change other text: %s', (text) => {
-    expect(visibleText(text)).toBe(text);
-  });
+  it.each(['Grüße, 世界! مرحبا עולם 😀 é Zwölf', 'e\u0301 हिन्दी'])(
+    'visibleText does not change other text: %s',
+    (text) => {
+      expect(visibleText(text)).toBe(text);
+    },
+  );
 });
 
 describe('invisible characters', () => {

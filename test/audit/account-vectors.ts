@@ -218,7 +218,11 @@ export const ALONE_SOUND: readonly Alone[] = [
 
 export const ALONE_BROKEN: readonly Alone[] = [
   ['an admission omitted', rewritten(moves.toSpliced(ADMITTED - 1, 1)), ADMITTED + 1],
-  ['an admission by an agent other than the creator', rewritten(moves.with(ADMITTED - 1, admission({ by: BOB }))), ADMITTED],
+  [
+    'an admission by an agent other than the creator',
+    rewritten(moves.with(ADMITTED - 1, admission({ by: BOB }))),
+    ADMITTED,
+  ],
   ['an admission of an agent on the list', rewritten([...moves.slice(0, ADMITTED), admission({})]), ADMITTED + 1],
   [
     'an admission after the lobby',
@@ -236,11 +240,7 @@ export const ALONE_BROKEN: readonly Alone[] = [
     alteredMoves(BOB_JOINED, tokenWith(BOB_JOINED, { blockNumber: 1 })),
     BOB_JOINED,
   ],
-  [
-    'a balance of 2^256',
-    alteredMoves(BOB_JOINED, tokenWith(BOB_JOINED, { balance: String(2n ** 256n) })),
-    BOB_JOINED,
-  ],
+  ['a balance of 2^256', alteredMoves(BOB_JOINED, tokenWith(BOB_JOINED, { balance: String(2n ** 256n) })), BOB_JOINED],
   ['a join without a proven wallet', alteredMoves(BOB_JOINED, { walletProven: false }), BOB_JOINED],
   ['two seats with one wallet', alteredMoves(BOB_JOINED, { walletAddress: FIRST.address }), BOB_JOINED],
   ['two seats with one wallet in different letter case', twoSeats(), BOB_JOINED],
@@ -275,12 +275,17 @@ export async function soundAccounts(): Promise<readonly WithAccounts[]> {
     ['an unsigned registration, which proves nothing', open, registeredOpen()],
     ['a contract wallet, which only the chain can confirm', text, contract],
     ['a move 5 s after the retirement of its key', lastOfAnnAt(retiredAt + 5_000), ACCOUNTS],
-    ['a proof issued 300 s before its request', text, await bobRegistered({ at: provenAt, issuedAt: provenAt - 300_000 })],
-    ['a registration signed 60 s in the future', text, await bobRegistered({ at: provenAt + 60_000, acceptedAt: provenAt })],
     [
-      'a proof followed by an unsigned registration of the same wallet',
-      ...(await bobUnsigned({ at: provenAt })),
+      'a proof issued 300 s before its request',
+      text,
+      await bobRegistered({ at: provenAt, issuedAt: provenAt - 300_000 }),
     ],
+    [
+      'a registration signed 60 s in the future',
+      text,
+      await bobRegistered({ at: provenAt + 60_000, acceptedAt: provenAt }),
+    ],
+    ['a proof followed by an unsigned registration of the same wallet', ...(await bobUnsigned({ at: provenAt }))],
     ['a retirement by a contract wallet, which only the chain can confirm', text, await bobRetiredByContract(70)],
   ];
 }
@@ -291,7 +296,11 @@ export async function undecidedAccounts(): Promise<readonly WithAccounts[]> {
     ['a registration 301 s old', text, await bobRegistered({ at: at - 301_000, acceptedAt: at })],
     ['a proof issued 301 s before its request', text, await bobRegistered({ at, issuedAt: at - 301_000 })],
     ['a proof issued 61 s after its request', text, await bobRegistered({ at, issuedAt: at + 61_000 })],
-    ['a proof for a different service address than its request', text, await bobRegistered({ at, service: 'https://other.test' })],
+    [
+      'a proof for a different service address than its request',
+      text,
+      await bobRegistered({ at, service: 'https://other.test' }),
+    ],
     [
       'an account for a different service address than the moves',
       text,
@@ -325,23 +334,28 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
       LAST_OF_BOB,
     ],
     ['a join that names a later account line', alteredMoves(ANN_JOINED, { accountEventId: 3 }), ACCOUNTS, ANN_JOINED],
-    ['a proposal that names a replaced account line', alteredMoves(PROPOSED, { accountEventId: 2 }), ACCOUNTS, PROPOSED],
+    [
+      'a proposal that names a replaced account line',
+      alteredMoves(PROPOSED, { accountEventId: 2 }),
+      ACCOUNTS,
+      PROPOSED,
+    ],
     [
       'a join with a different wallet than the account’s',
       alteredMoves(ANN_JOINED, { walletAddress: THIRD.address }),
       ACCOUNTS,
       ANN_JOINED,
     ],
-    ['a join with a different label than the account’s', alteredMoves(ANN_JOINED, { label: 'Bob' }), ACCOUNTS, ANN_JOINED],
+    [
+      'a join with a different label than the account’s',
+      alteredMoves(ANN_JOINED, { label: 'Bob' }),
+      ACCOUNTS,
+      ANN_JOINED,
+    ],
     ['a join without the label of the account', rewritten(without(moves, ANN_JOINED, 'label')), ACCOUNTS, ANN_JOINED],
     ['a move that names the retirement', alteredMoves(LAST_OF_ANN, { accountEventId: 4 }), ACCOUNTS, LAST_OF_ANN],
     ['a move 5.001 s after the retirement of its key', lastOfAnnAt(retiredAt + 5_001), ACCOUNTS, MOVES],
-    [
-      'a join with a different wallet than an unsigned registration',
-      open,
-      registeredOpen(THIRD.address),
-      JOINED_OPEN,
-    ],
+    ['a join with a different wallet than an unsigned registration', open, registeredOpen(THIRD.address), JOINED_OPEN],
     ['an account line omitted', text, toText([...accountLines.slice(0, 1), ...rest]), ...OF_ANN],
     ['a duplicated account line', text, toText([...accountLines.slice(0, 2), second, ...rest]), ...OF_ANN],
     [
@@ -359,7 +373,12 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
     // Signed requests.
     ['a wallet other than the signed one', text, annWith(PROVEN, { walletAddress: THIRD.address }), ...OF_ANN],
     ['a label other than the signed one', text, annWith(PROVEN, { label: 'Eve' }), ...OF_ANN],
-    ['the request of a different agent', text, annWith(PROVEN, {}, { request: requestOf(recordIn(bob, PROVEN)) }), ...OF_ANN],
+    [
+      'the request of a different agent',
+      text,
+      annWith(PROVEN, {}, { request: requestOf(recordIn(bob, PROVEN)) }),
+      ...OF_ANN,
+    ],
     ['a replayed registration', text, replayedRegistration(), ...OF_ANN],
     ['a personality other than the signed one', text, bobWith(CHANGED, { personality: { style: 'loud' } }), ...OF_BOB],
     ['an unsigned personality change', text, bobWith(CHANGED, {}, { request: null }), ...OF_BOB],
@@ -371,14 +390,29 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
     ],
     // Wallet proofs.
     ['a proof omitted', text, accountsOf({ of: without(ann, PROVEN, 'walletProof') }), ...OF_ANN],
-    ['a proof in a line without a request', text, annWith(REGISTERED, { walletProof: proofIn(ann, PROVEN) }), ...OF_ANN],
+    [
+      'a proof in a line without a request',
+      text,
+      annWith(REGISTERED, { walletProof: proofIn(ann, PROVEN) }),
+      ...OF_ANN,
+    ],
     ['a proof with a different signature', text, withProof({ signature: `0x${'11'.repeat(64)}1b` }), ...OF_ANN],
     ['a proof with a different time', text, withProof({ issuedAt: iso(START + 1_000) }), ...OF_ANN],
     ['a proof with a different service', text, withProof({ service: 'https://evil.test' }), ...OF_ANN],
-    ['a proof that the wallet’s key did not sign', text, await bobRegistered({ at, signature: OF_CONTRACT }), ...OF_BOB],
+    [
+      'a proof that the wallet’s key did not sign',
+      text,
+      await bobRegistered({ at, signature: OF_CONTRACT }),
+      ...OF_BOB,
+    ],
     ['a proof a day and a second old', text, await bobRegistered({ at, issuedAt: at - 86_401_000 }), ...OF_BOB],
     ['a proof with the larger s', text, withProof({ signature: withLargerS(proofIn(ann, PROVEN)) }), ...OF_ANN],
-    ['a proof by a key, with the block of a contract’s acceptance', text, await bobRegistered({ at, accepted: BLOCK }), ...OF_BOB],
+    [
+      'a proof by a key, with the block of a contract’s acceptance',
+      text,
+      await bobRegistered({ at, accepted: BLOCK }),
+      ...OF_BOB,
+    ],
     [
       'a proof by a contract, without the block hash',
       text,
@@ -444,7 +478,12 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
       ),
     )),
     ['a retirement by a signature of 8,193 bytes', text, await bobRetiredByContract(8_193), ...OF_BOB],
-    ['a retirement whose body has an extra member, before any registration', text, annWithOnlyRetirement({ junk: 1 }), ...OF_ANN],
+    [
+      'a retirement whose body has an extra member, before any registration',
+      text,
+      annWithOnlyRetirement({ junk: 1 }),
+      ...OF_ANN,
+    ],
     ['a registration with an e-mail address whose request is kept', text, bobWithEmail(), ...OF_BOB],
     ['a key in uppercase', text, bobWith(REGISTERED, { pubkeyHex: inUppercase(BOB.pubkeyHex) }), ...OF_BOB],
     ['a second line that refers to no earlier line, given as the first', text, withoutPrev(), ...OF_BOB],

@@ -17,7 +17,7 @@ export async function bundleCore(input = CORE) {
 
 /**
  * Removes all globals that browsers lack before it loads the core; requests arrive over a message port. It caches keys and
-  * transactions, because most audits share them and their curve arithmetic would dominate.
+ * transactions, because most audits share them and their curve arithmetic would dominate.
  */
 const PROGRAM = `
   import { parentPort, workerData } from 'node:worker_threads';

@@ -7,8 +7,8 @@ import { parseMisbehaviour, verifyMisbehaviour } from '../../src/tlog/misbehavio
 import { formatVerifierKey, parseVerifierKey, toNoteKey } from '../../src/tlog/note.ts';
 import { debating, newAgent, run } from '../kit/service.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
-import { openTamperingProxy } from './tampering-proxy.ts';
 import { audit, covered, logOf, type PublishedLog } from './running-audit.ts';
+import { openTamperingProxy } from './tampering-proxy.ts';
 
 /** The log's key under the name of a different log. */
 function ofAnotherLog(log: PublishedLog): object {
@@ -18,7 +18,9 @@ function ofAnotherLog(log: PublishedLog): object {
 }
 
 describe('the published log', () => {
-  it('a published log that contains the lines and extends every kept checkpoint is verified', { timeout: 60_000 }, async () => {
+  it('a published log that contains the lines and extends every kept checkpoint is verified', {
+    timeout: 60_000,
+  }, async () => {
     const running = await run({ DATABASE_PATH: temporaryDatabase() });
     const { debate } = await debating(running);
     const kept = [await covered(running)];

@@ -194,17 +194,20 @@ describe('a service that denies a token', () => {
     test.each([
       ['too little gas', RELAYER, '0x30d40'],
       ['another sender', OUTSIDER, '0x2dc6c0'],
-    ])('a denied token whose transaction failed for %s is caught, because the call succeeds', async (_why, from, gas) => {
-      const rpc = openRpc(info.rpcUrl ?? '');
-      const transaction = { from, to: info.factoryAddress, data: data(), gas };
-      const txHash = String(await rpc.request('eth_sendTransaction', [transaction]));
-      await vi.waitUntil(() => chain.transaction(txHash as Hex), { timeout: 20_000 });
-      rpc.close();
-      const lines = denying().map((line) =>
-        typeIs('idea.deploy_failed')(line) ? withPayload(line, { txHash }) : line,
-      );
-      expect(await claims(lines, policy())).toEqual(succeeds);
-    });
+    ])(
+      'a denied token whose transaction failed for %s is caught, because the call succeeds',
+      async (_why, from, gas) => {
+        const rpc = openRpc(info.rpcUrl ?? '');
+        const transaction = { from, to: info.factoryAddress, data: data(), gas };
+        const txHash = String(await rpc.request('eth_sendTransaction', [transaction]));
+        await vi.waitUntil(() => chain.transaction(txHash as Hex), { timeout: 20_000 });
+        rpc.close();
+        const lines = denying().map((line) =>
+          typeIs('idea.deploy_failed')(line) ? withPayload(line, { txHash }) : line,
+        );
+        expect(await claims(lines, policy())).toEqual(succeeds);
+      },
+    );
 
     test('a denied token is caught if the account became the factory’s relayer after the commitment', async () => {
       expect(await afterRotation(() => claims(denying(), policy()))).toEqual(succeeds);

@@ -7,8 +7,8 @@ import { call, createChamber, debating, newAgent, run } from '../kit/service.ts'
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { eventually } from '../kit/until.ts';
 import { Witness } from '../kit/witness.ts';
-import { openTamperingProxy } from './tampering-proxy.ts';
 import { audit, covered, logOf } from './running-audit.ts';
+import { openTamperingProxy } from './tampering-proxy.ts';
 
 describe('the published log', () => {
   it('a published log without the required cosignatures is broken', { timeout: 180_000 }, async () => {

@@ -116,12 +116,7 @@ describe('a hostile list of chambers', () => {
 });
 
 const LINES: readonly (readonly [string, Hostile, number, RegExp])[] = [
-  [
-    'are one endless line',
-    (response) => endlessly(response, 'x'.repeat(10_000)),
-    2,
-    /line of more than 100,000 bytes/,
-  ],
+  ['are one endless line', (response) => endlessly(response, 'x'.repeat(10_000)), 2, /line of more than 100,000 bytes/],
   ['are a gzip bomb', (response) => response.writeHead(200, GZIP).end(bomb), 2, /line of more than 100,000 bytes/],
   ['are endless', (response) => endlessly(response, page), 2, /page of its events holds more than 1,000 lines/],
   ['fill page after page', (response) => response.end(page), 2, /more than 2,500 lines/],

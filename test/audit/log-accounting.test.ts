@@ -259,9 +259,12 @@ describe('a line first served after its chamber was judged', () => {
     expect(doubts).toEqual([expect.stringMatching(/^event 5 of chamber 1 was not served/)]);
   });
 
-  it.each([[seconds(-59)], [seconds(0)], [seconds(60)]])('a line first served after its chamber was judged may be new: %s', async (ts) => {
-    expect(await audited(grown(ts), { judgedTo: 3 })).toMatchObject({ problems: [], doubts: [] });
-  });
+  it.each([[seconds(-59)], [seconds(0)], [seconds(60)]])(
+    'a line first served after its chamber was judged may be new: %s',
+    async (ts) => {
+      expect(await audited(grown(ts), { judgedTo: 3 })).toMatchObject({ problems: [], doubts: [] });
+    },
+  );
 
   it('an account line first served after the chambers were judged is reported', async () => {
     const judged = { entries: [], firstEventId: 1 } as unknown as AccountLog;

@@ -23,26 +23,32 @@ async function auditWith(index: number, ...replacement: readonly string[]) {
 }
 
 describe('a changed value', () => {
-  test.each(lines.map((_, index) => index + 1))('a changed value of any member of event %i is detected', async (eventId) => {
-    for (const { index, path, record, title } of mutants.filter((mutant) => mutant.index === eventId - 1)) {
-      const { named } = await auditWith(index, canonicalJson(changed(record, path, similarValue)));
-      expect(named, title).toContain(eventId);
-    }
-  });
+  test.each(lines.map((_, index) => index + 1))(
+    'a changed value of any member of event %i is detected',
+    async (eventId) => {
+      for (const { index, path, record, title } of mutants.filter((mutant) => mutant.index === eventId - 1)) {
+        const { named } = await auditWith(index, canonicalJson(changed(record, path, similarValue)));
+        expect(named, title).toContain(eventId);
+      }
+    },
+  );
 });
 
 describe('a member', () => {
-  test.each(lines.map((_, index) => index + 1))('a member removed from event %i or added to it is detected', async (eventId) => {
-    const record = parse(lines)[eventId - 1] as Line;
-    for (const name of Object.keys(record)) {
-      const { [name]: _, ...rest } = record;
-      expect((await auditWith(eventId - 1, canonicalJson(rest))).named, `without ${name}`).toContain(eventId);
-    }
-    for (const name of ['zzz', 'constructor', '__proto__']) {
-      const more = canonicalJson(record).replace(/}$/, `,${JSON.stringify(name)}:1}`);
-      expect((await auditWith(eventId - 1, more)).named, `with ${name}`).toContain(eventId);
-    }
-  });
+  test.each(lines.map((_, index) => index + 1))(
+    'a member removed from event %i or added to it is detected',
+    async (eventId) => {
+      const record = parse(lines)[eventId - 1] as Line;
+      for (const name of Object.keys(record)) {
+        const { [name]: _, ...rest } = record;
+        expect((await auditWith(eventId - 1, canonicalJson(rest))).named, `without ${name}`).toContain(eventId);
+      }
+      for (const name of ['zzz', 'constructor', '__proto__']) {
+        const more = canonicalJson(record).replace(/}$/, `,${JSON.stringify(name)}:1}`);
+        expect((await auditWith(eventId - 1, more)).named, `with ${name}`).toContain(eventId);
+      }
+    },
+  );
 });
 
 describe('the same record as different bytes', () => {

@@ -43,15 +43,19 @@ async function withheldService() {
   return { running, by, originals };
 }
 
-it('a service with withheld texts is sound with the original lines, although its views lack the texts', SLOW, async () => {
-  const { running, originals } = await withheldService();
-  for (const whole of [false, true]) {
-    const { exitCode, report, checkOf } = await audit(running, { originals, whole });
-    expect([exitCode, report.sentence]).toEqual([0, 'Sound.']);
-    for (const check of ['views', 'withheld', 'signature']) expect(checkOf(check)?.verdict, check).toBe('verified');
-    expect(report.chambers.map(({ withheldEvents }) => withheldEvents)).toEqual([[], []]);
-  }
-});
+it(
+  'a service with withheld texts is sound with the original lines, although its views lack the texts',
+  SLOW,
+  async () => {
+    const { running, originals } = await withheldService();
+    for (const whole of [false, true]) {
+      const { exitCode, report, checkOf } = await audit(running, { originals, whole });
+      expect([exitCode, report.sentence]).toEqual([0, 'Sound.']);
+      for (const check of ['views', 'withheld', 'signature']) expect(checkOf(check)?.verdict, check).toBe('verified');
+      expect(report.chambers.map(({ withheldEvents }) => withheldEvents)).toEqual([[], []]);
+    }
+  },
+);
 
 it('an audit of a whole service names the withheld events of each chamber and account', SLOW, async () => {
   const { running, by } = await withheldService();

@@ -104,7 +104,11 @@ export const BROKEN: readonly Row[] = [
   ['a reveal before the last commitment', then(LAST_COMMITMENT - 1, reveal(atOf(LAST_COMMITMENT))), LAST_COMMITMENT],
   ['a pass that names the next member instead of the debate’s first', namesNextMember(), LAST_PROPOSAL + 1],
   ['rounds that the creator did not request', withRounds({ proposal: 2, debate: 4 }), 1],
-  ['a transaction while a reveal is outstanding', rewritten([...moves.slice(0, MOVES - 1), records[MOVES] as Line]), MOVES],
+  [
+    'a transaction while a reveal is outstanding',
+    rewritten([...moves.slice(0, MOVES - 1), records[MOVES] as Line]),
+    MOVES,
+  ],
 ];
 
 /** CAT ends PROPOSAL with a pass whose payload names BOB for DEBATE's first turn. */

@@ -55,44 +55,44 @@ describe('receipts', () => {
     expect([exitCode, checkOf('receipts')]).toEqual([0, expect.objectContaining({ verdict: 'verified' })]);
   });
 
-  it('receipts are verified against exported lines, against a service, and by the command that keeps them', SLOW, async () => {
-    const { service, key, lines, file } = await played();
-    await covered(service);
-    for (const target of [lines, service.url]) {
-      const { exitCode, checkOf } = await audit(target, file);
-      expect([exitCode, checkOf('receipts')]).toEqual([
-        0,
-        expect.objectContaining({
-          verdict: 'verified',
-          counts: { verified: 4, broken: 0, undecided: 0, notEvaluated: 0 },
-        }),
-      ]);
-      expect(checkOf('seen')).toMatchObject({ verdict: 'verified', counts: { verified: 3 } });
-    }
-    const listed = await runCli(['receipts', `--key=${key}`, `--url=${service.url}`, '--json']);
-    const rows = JSON.parse(listed.out).receipts as { chamberId: number | null; verdict: string; reason: null }[];
-    expect([listed.exitCode, new Set(rows.map(({ verdict }) => verdict))]).toEqual([0, new Set(['verified'])]);
-    expect(rows.filter(({ chamberId }) => chamberId === 1)).toHaveLength(4);
-    expect(rows.some(({ chamberId }) => chamberId === null)).toBe(true);
-    const offline = await runCli(['receipts', `--key=${key}`, `--lines=${lines}`]);
-    expect(offline.exitCode).toBe(0);
-    expect(offline.out).toMatch(/1 +4 .*verified/);
-    expect(offline.out).toMatch(/account +1 .*not evaluated +the lines are not of its stream/);
-  });
-
   it(
-    'receipts of events beyond the end of a file are not evaluated',
+    'receipts are verified against exported lines, against a service, and by the command that keeps them',
     SLOW,
     async () => {
-      const { lines, file } = await played();
-      writeFileSync(lines, readFileSync(lines, 'utf8').split('\n').slice(0, 3).join('\n').concat('\n'));
-      const { exitCode, checkOf } = await audit(lines, file);
-      expect([exitCode, checkOf('receipts')]).toEqual([
-        0,
-        expect.objectContaining({ verdict: 'not evaluated', note: 'the lines end before event 4 of a receipt' }),
-      ]);
+      const { service, key, lines, file } = await played();
+      await covered(service);
+      for (const target of [lines, service.url]) {
+        const { exitCode, checkOf } = await audit(target, file);
+        expect([exitCode, checkOf('receipts')]).toEqual([
+          0,
+          expect.objectContaining({
+            verdict: 'verified',
+            counts: { verified: 4, broken: 0, undecided: 0, notEvaluated: 0 },
+          }),
+        ]);
+        expect(checkOf('seen')).toMatchObject({ verdict: 'verified', counts: { verified: 3 } });
+      }
+      const listed = await runCli(['receipts', `--key=${key}`, `--url=${service.url}`, '--json']);
+      const rows = JSON.parse(listed.out).receipts as { chamberId: number | null; verdict: string; reason: null }[];
+      expect([listed.exitCode, new Set(rows.map(({ verdict }) => verdict))]).toEqual([0, new Set(['verified'])]);
+      expect(rows.filter(({ chamberId }) => chamberId === 1)).toHaveLength(4);
+      expect(rows.some(({ chamberId }) => chamberId === null)).toBe(true);
+      const offline = await runCli(['receipts', `--key=${key}`, `--lines=${lines}`]);
+      expect(offline.exitCode).toBe(0);
+      expect(offline.out).toMatch(/1 +4 .*verified/);
+      expect(offline.out).toMatch(/account +1 .*not evaluated +the lines are not of its stream/);
     },
   );
+
+  it('receipts of events beyond the end of a file are not evaluated', SLOW, async () => {
+    const { lines, file } = await played();
+    writeFileSync(lines, readFileSync(lines, 'utf8').split('\n').slice(0, 3).join('\n').concat('\n'));
+    const { exitCode, checkOf } = await audit(lines, file);
+    expect([exitCode, checkOf('receipts')]).toEqual([
+      0,
+      expect.objectContaining({ verdict: 'not evaluated', note: 'the lines end before event 4 of a receipt' }),
+    ]);
+  });
 
   it('receipts of moves that the file lacks are broken if the file shows that the moves have ended', SLOW, async () => {
     const { lines, file } = await played();
@@ -217,22 +217,26 @@ describe('receipts', () => {
     });
   });
 
-  it.each([1, 2])('receipts of a chamber missing from the first %i lists are compared with its lines', SLOW, async (lacking) => {
-    const world = new ForkedService();
-    const service = await world.open('one');
-    const agent = await world.agent('ann');
-    for (let chambers = 0; chambers < 2; chambers++) await agent.createChamber(newChamber(world.clock.read()));
-    await covered(service);
-    const proxy = await openTamperingProxy(service.url, world.clock.read);
-    atEnd(() => proxy.close());
-    let lists = 0;
-    const isLacking = (path: string) => path.startsWith('/chambers?') && lists++ < lacking;
-    proxy.tamper = (path, text) => (isLacking(path) ? JSON.stringify(JSON.parse(text).slice(1)) : text);
-    const options = [`--receipts=${world.keyFile('ann')}.receipts`, `--proofs=${join(temporaryFolder(), 'proofs')}`];
-    const now = `--now=${new Date(world.clock.read()).toISOString()}`;
-    const { exitCode, out } = await runCli(['audit', proxy.url, ...options, now, '--json']);
-    expect([exitCode, JSON.parse(out).problems]).toEqual([0, []]);
-  });
+  it.each([1, 2])(
+    'receipts of a chamber missing from the first %i lists are compared with its lines',
+    SLOW,
+    async (lacking) => {
+      const world = new ForkedService();
+      const service = await world.open('one');
+      const agent = await world.agent('ann');
+      for (let chambers = 0; chambers < 2; chambers++) await agent.createChamber(newChamber(world.clock.read()));
+      await covered(service);
+      const proxy = await openTamperingProxy(service.url, world.clock.read);
+      atEnd(() => proxy.close());
+      let lists = 0;
+      const isLacking = (path: string) => path.startsWith('/chambers?') && lists++ < lacking;
+      proxy.tamper = (path, text) => (isLacking(path) ? JSON.stringify(JSON.parse(text).slice(1)) : text);
+      const options = [`--receipts=${world.keyFile('ann')}.receipts`, `--proofs=${join(temporaryFolder(), 'proofs')}`];
+      const now = `--now=${new Date(world.clock.read()).toISOString()}`;
+      const { exitCode, out } = await runCli(['audit', proxy.url, ...options, now, '--json']);
+      expect([exitCode, JSON.parse(out).problems]).toEqual([0, []]);
+    },
+  );
 
   it('all receipt files of a folder are read, including one without a final line break', SLOW, async () => {
     const { lines, file, receipts } = await played();
@@ -328,22 +332,16 @@ describe('receipts', () => {
 });
 
 describe('seen events', () => {
-  it(
-    'a seen event exposes a replaced line and all findings that follow from it',
-    SLOW,
-    async () => {
-      const { lines } = await played();
-      const records = parse(readFileSync(lines, 'utf8').trimEnd().split('\n'));
-      expect((await report(readFileSync(lines, 'utf8'))).verdict).toBe('verified');
-      const later = new Date(Date.parse(String(records[1]?.['ts'])) + 1).toISOString();
-      const { causes, checks, sentence } = await report(
-        toText(rechained(records.with(1, { ...records[1], ts: later }))),
-      );
-      expect(checks.filter(({ verdict }) => verdict === 'broken').map(({ name }) => name)).toEqual(['seen']);
-      expect(causes).toEqual([{ eventIds: [2], sentence: 'Event 2 is not the one that an agent had seen' }]);
-      expect(sentence).toBe('Event 2 is not the one that an agent had seen.');
-    },
-  );
+  it('a seen event exposes a replaced line and all findings that follow from it', SLOW, async () => {
+    const { lines } = await played();
+    const records = parse(readFileSync(lines, 'utf8').trimEnd().split('\n'));
+    expect((await report(readFileSync(lines, 'utf8'))).verdict).toBe('verified');
+    const later = new Date(Date.parse(String(records[1]?.['ts'])) + 1).toISOString();
+    const { causes, checks, sentence } = await report(toText(rechained(records.with(1, { ...records[1], ts: later }))));
+    expect(checks.filter(({ verdict }) => verdict === 'broken').map(({ name }) => name)).toEqual(['seen']);
+    expect(causes).toEqual([{ eventIds: [2], sentence: 'Event 2 is not the one that an agent had seen' }]);
+    expect(sentence).toBe('Event 2 is not the one that an agent had seen.');
+  });
 
   it('a wrong seen event follows from an altered line', SLOW, async () => {
     const { lines } = await played();

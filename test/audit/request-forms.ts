@@ -120,7 +120,10 @@ export const REFUSED: readonly (readonly [title: string, form: RequestForm])[] =
   ['an unknown parameter', { params: changed(/$/, ';tag="x"') }],
   ['five additional labels', { fields: withLabels(['a', 'b', 'c', 'd', 'e']) }],
   ['an additional label whose list is not closed', { fields: withLabels(['a'], '("@method"') }],
-  ['additional labels of over 4,096 characters', { fields: withLabels(['a'], `("@method");keyid="${'k'.repeat(4_096)}"`) }],
+  [
+    'additional labels of over 4,096 characters',
+    { fields: withLabels(['a'], `("@method");keyid="${'k'.repeat(4_096)}"`) },
+  ],
   [
     'a label in Signature-Input only',
     { fields: (params, base64) => ({ ...own(params, base64), signatureInput: `a=("@method"), sig1=${params}` }) },

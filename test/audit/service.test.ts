@@ -16,9 +16,9 @@ import { type LiveService, newChamber, openLiveService, PHASE_MILLIS } from '../
 import { playChamber } from '../client/play-chamber.ts';
 import { eventually } from '../kit/until.ts';
 import { type Line, parse, rechained, toText } from './forge.ts';
-import { type TamperingProxy, openTamperingProxy } from './tampering-proxy.ts';
 import { expectReport } from './report-schema.ts';
 import { signed } from './sample.ts';
+import { openTamperingProxy, type TamperingProxy } from './tampering-proxy.ts';
 
 let live: LiveService;
 let proxy: TamperingProxy;

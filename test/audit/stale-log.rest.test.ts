@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { call, debating, run } from '../kit/service.ts';
 import { atEnd } from '../kit/temporary.ts';
-import { openTamperingProxy } from './tampering-proxy.ts';
 import { audit as auditRunning, covered, logOf } from './running-audit.ts';
+import { openTamperingProxy } from './tampering-proxy.ts';
 
 const SLOW = { timeout: 180_000 };
 const MINUTE = 60_000;
@@ -38,19 +38,23 @@ describe('an event that is a minute old and not in the log', () => {
     expect(await audit(world, { chamber: 1 })).toMatchObject({ exitCode: 3, sentences: [OVERDUE] });
   });
 
-  it('an old checkpoint, shown at first or throughout, does not hide an overdue event that the log lacks', SLOW, async () => {
-    const world = await played();
-    const { proxy, stale } = world;
-    const isHidden = (path: string) => /events\/[45]\/tlog-proof$/.test(path);
-    proxy.tamper = (path, text) => (path.endsWith('/checkpoint') ? stale : isHidden(path) ? 'none' : text);
-    const { exitCode, report } = await audit(world);
-    expect([exitCode, report.problems]).toEqual([
-      3,
-      ['event 4 of chamber 1 is under no checkpoint, although it is more than a minute old'],
-    ]);
-    proxy.tamper = (path, text) => (path.endsWith('/checkpoint') ? 'none' : isHidden(path) ? 'none' : text);
-    expect((await audit(world)).exitCode).toBe(3);
-  });
+  it(
+    'an old checkpoint, shown at first or throughout, does not hide an overdue event that the log lacks',
+    SLOW,
+    async () => {
+      const world = await played();
+      const { proxy, stale } = world;
+      const isHidden = (path: string) => /events\/[45]\/tlog-proof$/.test(path);
+      proxy.tamper = (path, text) => (path.endsWith('/checkpoint') ? stale : isHidden(path) ? 'none' : text);
+      const { exitCode, report } = await audit(world);
+      expect([exitCode, report.problems]).toEqual([
+        3,
+        ['event 4 of chamber 1 is under no checkpoint, although it is more than a minute old'],
+      ]);
+      proxy.tamper = (path, text) => (path.endsWith('/checkpoint') ? 'none' : isHidden(path) ? 'none' : text);
+      expect((await audit(world)).exitCode).toBe(3);
+    },
+  );
 
   it('an honest service proves that an overdue event is in its log', SLOW, async () => {
     expect(await audit(await played())).toMatchObject({ exitCode: 0, report: { problems: [], doubts: [] } });
@@ -58,39 +62,44 @@ describe('an event that is a minute old and not in the log', () => {
 });
 
 describe('a chamber listed after the log was read', () => {
-  it('a chamber listed after the log was read must be under the largest checkpoint that its proofs show', SLOW, async () => {
-    const running = await run();
-    await debating(running);
-    const { debate, id } = await debating(running);
-    await covered(running);
-    const { prefix } = await logOf(running);
-    const stale = await (await fetch(`${running.url}${prefix}/checkpoint`)).text();
-    // The response claims that the newest checkpoint proves the older chamber.
-    const proofPath = '/chambers/1/events/2/tlog-proof';
-    const proof = await (await fetch(running.url + proofPath)).text();
-    await debate('of one history');
-    await covered(running);
-    running.clock.advance(MINUTE + 1_000);
-    const proxy = await openTamperingProxy(running.url, running.clock.read);
-    atEnd(() => proxy.close());
-    const rows = (await (await fetch(`${running.url}${prefix}/index?after=0&limit=1000`)).text()).trim().split('\n');
-    const last = rows.at(-1) ?? '';
-    let lists = 0;
-    proxy.tamper = (path, text) => {
-      if (path.endsWith('/checkpoint')) return stale;
-      if (path === proofPath) return proof;
-      if (path.startsWith('/chambers?') && lists++ === 0)
-        return JSON.stringify(JSON.parse(text).filter(({ chamberId }: { chamberId: number }) => chamberId !== id));
-      // The entry that only the larger checkpoint covers is a second event 1 of the chamber.
-      if (path.startsWith(`${prefix}/index?`)) return text.replace(last, last.replace(/"eventId":\d+/, '"eventId":1'));
-      return text;
-    };
-    const { exitCode, report } = await audit({ running, proxy, stale });
-    expect([exitCode, report.problems]).toEqual([
-      3,
-      expect.arrayContaining([expect.stringMatching(`^the log has event 1 of chamber ${id} twice`)]),
-    ]);
-  });
+  it(
+    'a chamber listed after the log was read must be under the largest checkpoint that its proofs show',
+    SLOW,
+    async () => {
+      const running = await run();
+      await debating(running);
+      const { debate, id } = await debating(running);
+      await covered(running);
+      const { prefix } = await logOf(running);
+      const stale = await (await fetch(`${running.url}${prefix}/checkpoint`)).text();
+      // The response claims that the newest checkpoint proves the older chamber.
+      const proofPath = '/chambers/1/events/2/tlog-proof';
+      const proof = await (await fetch(running.url + proofPath)).text();
+      await debate('of one history');
+      await covered(running);
+      running.clock.advance(MINUTE + 1_000);
+      const proxy = await openTamperingProxy(running.url, running.clock.read);
+      atEnd(() => proxy.close());
+      const rows = (await (await fetch(`${running.url}${prefix}/index?after=0&limit=1000`)).text()).trim().split('\n');
+      const last = rows.at(-1) ?? '';
+      let lists = 0;
+      proxy.tamper = (path, text) => {
+        if (path.endsWith('/checkpoint')) return stale;
+        if (path === proofPath) return proof;
+        if (path.startsWith('/chambers?') && lists++ === 0)
+          return JSON.stringify(JSON.parse(text).filter(({ chamberId }: { chamberId: number }) => chamberId !== id));
+        // The entry that only the larger checkpoint covers is a second event 1 of the chamber.
+        if (path.startsWith(`${prefix}/index?`))
+          return text.replace(last, last.replace(/"eventId":\d+/, '"eventId":1'));
+        return text;
+      };
+      const { exitCode, report } = await audit({ running, proxy, stale });
+      expect([exitCode, report.problems]).toEqual([
+        3,
+        expect.arrayContaining([expect.stringMatching(`^the log has event 1 of chamber ${id} twice`)]),
+      ]);
+    },
+  );
 
   it('a chamber listed after the log was read must also have its members’ accounts in the log', SLOW, async () => {
     const running = await run();

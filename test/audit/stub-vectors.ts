@@ -326,7 +326,10 @@ function stubOfUnlabelledJoin(eventId: number): string {
 
 /** A stub with the leaf of a join that had no label, and the original join. */
 function withoutLabel(): readonly [text: string, originals: string] {
-  return [toText(OF_SEATS.with(JOIN_OF_BOB - 1, stubOfUnlabelledJoin(JOIN_OF_BOB))), toText([OF_SEATS[JOIN_OF_BOB - 1] as string])];
+  return [
+    toText(OF_SEATS.with(JOIN_OF_BOB - 1, stubOfUnlabelledJoin(JOIN_OF_BOB))),
+    toText([OF_SEATS[JOIN_OF_BOB - 1] as string]),
+  ];
 }
 
 const original = (eventId: number) => toText([lineOf(eventId)]);
@@ -368,6 +371,11 @@ export const SOUND_ORIGINALS: readonly RowWithOriginals[] = [
 
 export const BROKEN_ORIGINALS: readonly RowWithOriginals[] = [
   ['a stub that changes a stance, and the original line', replaced(COMMENT, lyingStub), original(COMMENT), COMMENT],
-  ['a stub, and another stub of its event with a different stance', toText(withheld([COMMENT])), toText([lyingStub]), COMMENT],
+  [
+    'a stub, and another stub of its event with a different stance',
+    toText(withheld([COMMENT])),
+    toText([lyingStub]),
+    COMMENT,
+  ],
   ['a stub of a join, and the original line, which has no label', ...withoutLabel(), JOIN_OF_BOB],
 ];

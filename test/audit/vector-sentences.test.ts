@@ -51,7 +51,11 @@ const SENTENCES: readonly (readonly [title: string, check: string, sentence: str
   ['an admission of a different agent than requested', 'payload', 'did is'],
   ['two wallets from one account line', 'registration', ` for 0x${'11'.repeat(20)}, and event 3 for 0x15d34`],
   ['an account line before that of the creation', 'registration', 'although event 1 named event 2 before'],
-  ['a join that names an earlier account line than the preceding creation', 'registration', 'event 3 names event 1 of the'],
+  [
+    'a join that names an earlier account line than the preceding creation',
+    'registration',
+    'event 3 names event 1 of the',
+  ],
   ['a join that names a later account line', 'registration', 'event 3: it is earlier than event 3'],
   ['the request of a different agent', 'registration', 'recorded as a move of'],
   ['a wallet other than the signed one', 'registration', 'does not match its request'],
@@ -66,7 +70,11 @@ const SENTENCES: readonly (readonly [title: string, check: string, sentence: str
   ['a retirement without a request', 'registration', 'has no signature'],
   ['a retirement by a wallet that was never proven', 'registration', ', which was never proven'],
   ['a retirement signed by a different wallet', 'registration', ' did not sign'],
-  ['a retirement signed a day and a second before its line', 'registration', 'holds a wallet’s signature, which was signed'],
+  [
+    'a retirement signed a day and a second before its line',
+    'registration',
+    'holds a wallet’s signature, which was signed',
+  ],
   ['a line after the retirement', 'registration', 'comes after the retirement'],
   ['a move that names the retirement', 'registration', 'which retired the key'],
 ];

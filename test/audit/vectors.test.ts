@@ -25,22 +25,25 @@ afterAll(() => rm(proofs, { recursive: true }));
 /** The broken checks of each vector, and the events of all findings. */
 const broken = new Map<string, string>();
 
-test.each(index.filter(({ after }) => after === undefined))('the vector is $verdict: $title ($file)', async (vector) => {
-  const { file, accounts, originals, title, verdict, eventIds } = vector;
-  const report = await auditFile(`${folder}/${file}`, {
-    accounts: accounts && `${folder}/${accounts}`,
-    originals: originals && `${folder}/${originals}`,
-    log: { keptNotes: [], proofs: new ProofFolder(proofs) },
-  });
-  expect(VERDICTS[report.verdict]).toBe(verdict);
-  const [cause] = report.causes;
-  const [first] = report.checks.flatMap(({ findings }) => findings.filter((finding) => finding.cause === 0));
-  const named = cause?.eventIds.length ? cause.eventIds : (first?.eventIds ?? []);
-  expect(named.length > 0).toBe(verdict === 'broken');
-  expect(eventIds).toEqual(expect.arrayContaining([...named]));
-  const checks = report.checks.filter((check) => check.verdict === 'broken').map(({ name }) => name);
-  broken.set(title, `${title} (${file}): ${checks.join(', ')} [${report.brokenEvents}]`);
-});
+test.each(index.filter(({ after }) => after === undefined))(
+  'the vector is $verdict: $title ($file)',
+  async (vector) => {
+    const { file, accounts, originals, title, verdict, eventIds } = vector;
+    const report = await auditFile(`${folder}/${file}`, {
+      accounts: accounts && `${folder}/${accounts}`,
+      originals: originals && `${folder}/${originals}`,
+      log: { keptNotes: [], proofs: new ProofFolder(proofs) },
+    });
+    expect(VERDICTS[report.verdict]).toBe(verdict);
+    const [cause] = report.causes;
+    const [first] = report.checks.flatMap(({ findings }) => findings.filter((finding) => finding.cause === 0));
+    const named = cause?.eventIds.length ? cause.eventIds : (first?.eventIds ?? []);
+    expect(named.length > 0).toBe(verdict === 'broken');
+    expect(eventIds).toEqual(expect.arrayContaining([...named]));
+    const checks = report.checks.filter((check) => check.verdict === 'broken').map(({ name }) => name);
+    broken.set(title, `${title} (${file}): ${checks.join(', ')} [${report.brokenEvents}]`);
+  },
+);
 
 test.each(index.filter(({ after }) => after !== undefined))(
   'the vector is $verdict: $title ($file, after $after)',

@@ -115,10 +115,7 @@ const HONEST: readonly Row[] = [
     rewritten(moves.map((move) => (NAMING.includes(String(move['type'])) ? withoutSeat(move) : withoutAccount(move)))),
   ],
   ['one more comment', withLine(AFTER_HONEST, line)],
-  [
-    'a comment that names a seen event',
-    withSeen({ eventId: AFTER_HONEST - 1, leaf: leafHex(AFTER_HONEST - 1) }),
-  ],
+  ['a comment that names a seen event', withSeen({ eventId: AFTER_HONEST - 1, leaf: leafHex(AFTER_HONEST - 1) })],
   [
     'a comment that names an event seen long before',
     withSeen({ eventId: 2, leaf: leafHex(2).replace(/[a-f]/g, (digit) => digit.toUpperCase()) }),
@@ -229,7 +226,11 @@ const COPIES: readonly Row[] = [
   ['Windows line breaks', raw(LINES).replaceAll('\n', '\r\n'), 1],
   ['a byte order mark', `\uFEFF${text}`, 1],
   ['an altered comment without corrected hashes', replaced(11, lineOf(11).replace('No walls', 'No halls')), 11],
-  ['a different hash of the previous line', replaced(11, lineOf(11).replace(/"prev":"[^"]*"/, `"prev":"${OTHER_HASH}"`)), 11],
+  [
+    'a different hash of the previous line',
+    replaced(11, lineOf(11).replace(/"prev":"[^"]*"/, `"prev":"${OTHER_HASH}"`)),
+    11,
+  ],
   ['an altered last move without corrected hashes', replaced(MOVES, lineOf(MOVES).replace('6000', '6001')), MOVES],
 ];
 
@@ -252,12 +253,7 @@ const RECORDS: readonly Row[] = [
 
 const EVIDENCE: readonly Row[] = [
   ...WRONG_EVIDENCE.map(([title, forged]): Row => [title, withLine(AFTER_HONEST, forged), AFTER_HONEST]),
-  [
-    'a replayed signature',
-    rewritten(moves.toSpliced(AFTER_HONEST - 1, 0, line, line)),
-    AFTER_HONEST,
-    AFTER_HONEST + 1,
-  ],
+  ['a replayed signature', rewritten(moves.toSpliced(AFTER_HONEST - 1, 0, line, line)), AFTER_HONEST, AFTER_HONEST + 1],
   ['a key of small order', withLine(AFTER_HONEST, ofSmallOrder()), AFTER_HONEST],
   ['a signature a day and a second old', withLine(AFTER_HONEST, at(honest.at - 86_401_000)), AFTER_HONEST],
   ['a signature ten minutes and a second ahead', withLine(AFTER_HONEST, at(honest.at + 601_000)), AFTER_HONEST],
@@ -399,11 +395,7 @@ async function serviceEvents(): Promise<readonly Row[]> {
       ),
       LAST,
     ],
-    [
-      'a service event among the moves',
-      withLine(10, { ...recordOf(COMMITTED), ts: iso(START + 2 * HOUR + 500) }),
-      10,
-    ],
+    ['a service event among the moves', withLine(10, { ...recordOf(COMMITTED), ts: iso(START + 2 * HOUR + 500) }), 10],
     ['a transaction before the creation', rewritten([beforeCreation(MOVES + 1), ...moves]), 1],
     ['a commitment before the creation', rewritten([beforeCreation(COMMITTED), ...moves]), 1],
     ['a token before the creation', rewritten([beforeCreation(DEPLOY + 1), ...moves]), 1],
@@ -585,10 +577,7 @@ export async function vectors(): Promise<Made> {
   add('rule-more', 'broken', rules.BROKEN);
   add('transaction', 'broken', await transactions());
   add('chain', 'sound', OF_CHAIN);
-  add('chain-undecided', 'undecided', [
-    ...UNDECIDED_CHAIN,
-    ['chain claim: a second registry', await secondRegistry()],
-  ]);
+  add('chain-undecided', 'undecided', [...UNDECIDED_CHAIN, ['chain claim: a second registry', await secondRegistry()]]);
   add('paced-honest', 'sound', paced.SOUND);
   add('paced-undecided', 'undecided', paced.UNDECIDED);
   add('paced-rule', 'broken', paced.BROKEN);

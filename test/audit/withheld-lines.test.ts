@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { runDebating } from '../kit/service.ts';
 import { atEnd } from '../kit/temporary.ts';
-import { openTamperingProxy } from './tampering-proxy.ts';
 import { audit } from './running-audit.ts';
+import { openTamperingProxy } from './tampering-proxy.ts';
 
 const SLOW = { timeout: 60_000 };
 const COMMENTS = 8;
@@ -48,13 +48,17 @@ async function audited({ ageMs, aheadMs = 0, shown = COMMENTS + 2, behindMs = 0 
 describe('lines that appear while the views are compared', () => {
   const WITHHELD = 'event 4 was not served at first, although it is dated more than a minute before';
 
-  it('lines that appear during a comparison are broken if they predate the first read by more than a minute', SLOW, async () => {
-    expect(await audited({ ageMs: 600_000 })).toMatchObject({
-      exitCode: 3,
-      verdict: 'broken',
-      sentence: `${WITHHELD}, by the service’s own clock`,
-    });
-  });
+  it(
+    'lines that appear during a comparison are broken if they predate the first read by more than a minute',
+    SLOW,
+    async () => {
+      expect(await audited({ ageMs: 600_000 })).toMatchObject({
+        exitCode: 3,
+        verdict: 'broken',
+        sentence: `${WITHHELD}, by the service’s own clock`,
+      });
+    },
+  );
 
   it('one old line among the appearing ones is broken, and the audit still compares the views', SLOW, async () => {
     expect(await audited({ ageMs: 600_000, shown: 4 })).toMatchObject({

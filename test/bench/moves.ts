@@ -66,7 +66,9 @@ async function verdicts(series: readonly Series<MovesResult>[], rows: readonly R
   const service = rows.find(({ what }) => what === SERVICE.name);
   const baselineRow = rows.find(({ what }) => what === LIBSODIUM_BASELINE.name);
   const naive = rows.find(({ what }) => what === NAIVE_BASELINE.name);
-  const [tail, baselineTail] = [SERVICE, LIBSODIUM_BASELINE].map((side) => tails.find(({ what }) => what === side.name));
+  const [tail, baselineTail] = [SERVICE, LIBSODIUM_BASELINE].map((side) =>
+    tails.find(({ what }) => what === side.name),
+  );
   if (!service || !baselineRow || !tail || !baselineTail) return [];
   const objections = [...failuresOf(series), ...(await durabilityObjections(SERVICE, LIBSODIUM_BASELINE))];
   return [

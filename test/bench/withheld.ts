@@ -42,7 +42,8 @@ export async function benchWithheld(options: Options): Promise<Report> {
     rowOf(about('first view', each), 'ms', ({ foldMillis }) => foldMillis),
   );
   const [bytes, plainBytes] = series.map((each) => rowOf(about('read', each), 'bytes', (run) => run.bytes));
-  if (!read || !plainRead || !fold || !plainFold || !bytes || !plainBytes) throw new Error('reads of two logs must be measured');
+  if (!read || !plainRead || !fold || !plainFold || !bytes || !plainBytes)
+    throw new Error('reads of two logs must be measured');
   return {
     bench: `withheld (${stubs} of ${scaled(LINES, options)} lines withheld, medians of ${READS} reads)`,
     rows: [read, plainRead, fold, plainFold, bytes, plainBytes],

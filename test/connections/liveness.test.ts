@@ -79,21 +79,24 @@ function takenBytes(): number {
   return handle.bytesWritten - handle.writeQueueSize;
 }
 
-it.each([true, false])('liveness checks keep a peer that drains a part of one large write (returns pongs: %s)', async (answers) => {
-  liveness.watch({ socket, carrier: socket, answersPings: answers, ping: () => {} });
-  socket.write(BACKLOG);
-  for (let step = 0; step < 6; step++) {
-    vi.advanceTimersByTime(DEAD_MS - CHECK_MS);
-    const before = takenBytes();
-    let read = 0;
-    while (read < 2_000_000) {
-      await once(peer, 'readable');
-      for (let chunk = peer.read(); chunk !== null; chunk = peer.read()) read += chunk.length;
+it.each([true, false])(
+  'liveness checks keep a peer that drains a part of one large write (returns pongs: %s)',
+  async (answers) => {
+    liveness.watch({ socket, carrier: socket, answersPings: answers, ping: () => {} });
+    socket.write(BACKLOG);
+    for (let step = 0; step < 6; step++) {
+      vi.advanceTimersByTime(DEAD_MS - CHECK_MS);
+      const before = takenBytes();
+      let read = 0;
+      while (read < 2_000_000) {
+        await once(peer, 'readable');
+        for (let chunk = peer.read(); chunk !== null; chunk = peer.read()) read += chunk.length;
+      }
+      await until(() => takenBytes() > before);
     }
-    await until(() => takenBytes() > before);
-  }
-  expect([socket.destroyed, socket.writableLength]).toEqual([false, BACKLOG.length]);
-});
+    expect([socket.destroyed, socket.writableLength]).toEqual([false, BACKLOG.length]);
+  },
+);
 
 it('liveness checks forget a peer whose response has ended on a keep-alive connection', () => {
   const ping = vi.fn();

@@ -141,16 +141,19 @@ describe('additional signatures', () => {
     expect(parseSignature(headers)).toEqual(parseSignature(own));
   });
 
-  it.each(vectors.refused)('additional signatures do not make a rejected one pass: $comment', ({ signatureInput, signature }) => {
-    const { inputs, signatures } = foreign(1);
-    const headers = {
-      signatureInput: [signatureInput, ...inputs].join(', '),
-      signature: [signature, ...signatures].join(', '),
-    };
-    // The members of a dictionary may be surrounded by tabs and spaces.
-    if (/^\t|\n$/.test(signatureInput)) return;
-    expect(refusalOf(() => parseSignature(headers)).step).toBe('form');
-  });
+  it.each(vectors.refused)(
+    'additional signatures do not make a rejected one pass: $comment',
+    ({ signatureInput, signature }) => {
+      const { inputs, signatures } = foreign(1);
+      const headers = {
+        signatureInput: [signatureInput, ...inputs].join(', '),
+        signature: [signature, ...signatures].join(', '),
+      };
+      // The members of a dictionary may be surrounded by tabs and spaces.
+      if (/^\t|\n$/.test(signatureInput)) return;
+      expect(refusalOf(() => parseSignature(headers)).step).toBe('form');
+    },
+  );
 
   it.each<[string, ReturnType<typeof foreign>, string]>([
     ['more than four', foreign(FOREIGN_LABELS_MAX + 1), 'at most 4 labels beside sig1'],
@@ -202,12 +205,15 @@ describe('a signature base', () => {
   const parsed = parseSignature(vectors.accepted[0] as (typeof vectors.accepted)[number]);
   const request = { method: 'POST', targetUri: 'https://chambers.example/', contentDigest: 'sha-256=::' };
 
-  it.each(['method', 'targetUri', 'contentDigest'] as const)('a signature base cannot contain a %s with a line break', (member) => {
-    for (const lineBreak of ['\n', '\r']) {
-      const forged = { ...request, [member]: `${request[member]}${lineBreak}"@method": GET` };
-      expect(refusalOf(() => signatureBase(parsed, forged)).step).toBe('form');
-    }
-  });
+  it.each(['method', 'targetUri', 'contentDigest'] as const)(
+    'a signature base cannot contain a %s with a line break',
+    (member) => {
+      for (const lineBreak of ['\n', '\r']) {
+        const forged = { ...request, [member]: `${request[member]}${lineBreak}"@method": GET` };
+        expect(refusalOf(() => signatureBase(parsed, forged)).step).toBe('form');
+      }
+    },
+  );
 });
 
 describe('the key of a signature in the log', () => {

@@ -49,32 +49,38 @@ describe('inclusion proofs', () => {
     expect((await inclusionProof(eventId, size, grow(size).read)).map(toHex)).toEqual(proof);
   });
 
-  it.each(MERKLETREEJS_SIZES)('inclusion proofs of every leaf of %i equal those of merkletreejs, and verify', async (size) => {
-    const grown = grow(size);
-    const reference = referenceTree(grown.leaves);
-    for (const [i, leaf] of grown.leaves.entries()) {
-      const claim = await inclusion(grown, i + 1);
-      expect(claim.proof.map(toHex)).toEqual(reference.getProof(Buffer.from(leaf), i).map(({ data }) => toHex(data)));
-      expect(verifyInclusion(claim)).toBe(true);
-    }
-  });
+  it.each(MERKLETREEJS_SIZES)(
+    'inclusion proofs of every leaf of %i equal those of merkletreejs, and verify',
+    async (size) => {
+      const grown = grow(size);
+      const reference = referenceTree(grown.leaves);
+      for (const [i, leaf] of grown.leaves.entries()) {
+        const claim = await inclusion(grown, i + 1);
+        expect(claim.proof.map(toHex)).toEqual(reference.getProof(Buffer.from(leaf), i).map(({ data }) => toHex(data)));
+        expect(verifyInclusion(claim)).toBe(true);
+      }
+    },
+  );
 
-  it.each([1, 2, 3, 7, 8, 21])('inclusion proofs in a tree of %i leaves are rejected after any single change', async (size) => {
-    const grown = grow(size);
-    for (let eventId = 1; eventId <= size; eventId++) {
-      const claim = await inclusion(grown, eventId);
-      const otherLeaf = leafHash(lineOf(size + 1));
-      const changed = [
-        ...changesOf(claim.proof).map((proof) => ({ ...claim, proof })),
-        ...bitFlipsOf(claim.root).map((root) => ({ ...claim, root })),
-        { ...claim, leaf: otherLeaf },
-        { ...claim, leaf: claim.leaf.subarray(1) },
-        { ...claim, eventId: size + 1 },
-        { ...claim, size: size * 4 },
-      ];
-      expect(changed.filter(verifyInclusion)).toEqual([]);
-    }
-  });
+  it.each([1, 2, 3, 7, 8, 21])(
+    'inclusion proofs in a tree of %i leaves are rejected after any single change',
+    async (size) => {
+      const grown = grow(size);
+      for (let eventId = 1; eventId <= size; eventId++) {
+        const claim = await inclusion(grown, eventId);
+        const otherLeaf = leafHash(lineOf(size + 1));
+        const changed = [
+          ...changesOf(claim.proof).map((proof) => ({ ...claim, proof })),
+          ...bitFlipsOf(claim.root).map((root) => ({ ...claim, root })),
+          { ...claim, leaf: otherLeaf },
+          { ...claim, leaf: claim.leaf.subarray(1) },
+          { ...claim, eventId: size + 1 },
+          { ...claim, size: size * 4 },
+        ];
+        expect(changed.filter(verifyInclusion)).toEqual([]);
+      }
+    },
+  );
 
   it('an inclusion proof never accepts an inner node as a leaf', async () => {
     const grown = grow(4);
@@ -109,20 +115,23 @@ describe('consistency proofs', () => {
     }
   });
 
-  it.each(CONSISTENCY_SIZES)('consistency proofs from every size to %i are rejected after any single change', async (size) => {
-    const grown = grow(size);
-    for (let from = 1; from <= size; from++) {
-      const claim = await consistency(grown, from);
-      const changed = [
-        ...changesOf(claim.proof).map((proof) => ({ ...claim, proof })),
-        ...bitFlipsOf(claim.fromRoot).map((fromRoot) => ({ ...claim, fromRoot })),
-        ...bitFlipsOf(claim.toRoot).map((toRoot) => ({ ...claim, toRoot })),
-        { ...claim, fromRoot: rootAt(from + 1) },
-        { ...claim, toRoot: rootAt(size + 1) },
-      ];
-      expect(changed.filter(verifyConsistency)).toEqual([]);
-    }
-  });
+  it.each(CONSISTENCY_SIZES)(
+    'consistency proofs from every size to %i are rejected after any single change',
+    async (size) => {
+      const grown = grow(size);
+      for (let from = 1; from <= size; from++) {
+        const claim = await consistency(grown, from);
+        const changed = [
+          ...changesOf(claim.proof).map((proof) => ({ ...claim, proof })),
+          ...bitFlipsOf(claim.fromRoot).map((fromRoot) => ({ ...claim, fromRoot })),
+          ...bitFlipsOf(claim.toRoot).map((toRoot) => ({ ...claim, toRoot })),
+          { ...claim, fromRoot: rootAt(from + 1) },
+          { ...claim, toRoot: rootAt(size + 1) },
+        ];
+        expect(changed.filter(verifyConsistency)).toEqual([]);
+      }
+    },
+  );
 
   it('consistency proofs of a log with a different early event are rejected', async () => {
     const forged = grow(9, (eventId) => lineOf(eventId === 2 ? 99 : eventId));

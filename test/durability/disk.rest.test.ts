@@ -73,21 +73,24 @@ describe('a full disk', () => {
     await must(url, longDebate(player));
   }, 180_000);
 
-  it.for(['SIGKILL', 'SIGTERM'] as const)('on a full disk, the service starts and serves reads after %s', async (signal, { skip }) => {
-    const folder = smallDisk('4m');
-    if (folder === undefined) return skip();
-    const path = join(folder, 'chambers.db');
-    const player = await newPlayer(path);
-    const before = await startProcess(path);
-    await must(before.url, longDebate(player));
-    await before.kill(signal);
-    fill(join(folder, 'ballast'));
-    const after = await startProcess(path);
-    expect(await get(after.url, `/chambers/${player.debating}`)).toMatchObject({ status: 200 });
-    expect(await send(after.url, longDebate(player))).toMatchObject({ status: 503 });
-    rmSync(join(folder, 'ballast'));
-    await must(after.url, longDebate(player));
-  });
+  it.for(['SIGKILL', 'SIGTERM'] as const)(
+    'on a full disk, the service starts and serves reads after %s',
+    async (signal, { skip }) => {
+      const folder = smallDisk('4m');
+      if (folder === undefined) return skip();
+      const path = join(folder, 'chambers.db');
+      const player = await newPlayer(path);
+      const before = await startProcess(path);
+      await must(before.url, longDebate(player));
+      await before.kill(signal);
+      fill(join(folder, 'ballast'));
+      const after = await startProcess(path);
+      expect(await get(after.url, `/chambers/${player.debating}`)).toMatchObject({ status: 200 });
+      expect(await send(after.url, longDebate(player))).toMatchObject({ status: 503 });
+      rmSync(join(folder, 'ballast'));
+      await must(after.url, longDebate(player));
+    },
+  );
 });
 
 describe('a damaged disk', () => {

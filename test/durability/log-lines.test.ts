@@ -47,10 +47,7 @@ it('a warning of Node is logged as one line', async () => {
 
 it.each([
   ['an unhandled rejection', 'Promise.reject(new TypeError("one"))'],
-  [
-    'a failure of background work',
-    'import("DETACH").then(({ detach }) => detach(Promise.reject(new Error("one"))))',
-  ],
+  ['a failure of background work', 'import("DETACH").then(({ detach }) => detach(Promise.reject(new Error("one"))))'],
 ])('%s is logged as one line, and the process continues', async (_title, statement) => {
   const code = statement.replace('DETACH', new URL('../../dist/src/process/detach.js', import.meta.url).href);
   const service = await startProcess(':memory:', preload(`process.once("SIGUSR2", () => void ${code})`));

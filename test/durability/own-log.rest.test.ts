@@ -72,9 +72,7 @@ function expectAccounted(lines: readonly LogLine[], sent: number): void {
 }
 
 describe('a log on a full disk', () => {
-  it('a log on a full disk loses and counts lines, and reports their number once there is space', async ({
-    skip,
-  }) => {
+  it('a log on a full disk loses and counts lines, and reports their number once there is space', async ({ skip }) => {
     const folder = smallDisk('128k');
     if (folder === undefined) return skip();
     const [path, ballast] = [join(folder, 'log'), join(folder, 'ballast')];

@@ -100,14 +100,17 @@ describe('a failing start', () => {
     expect((await fetch(`${(await next).url}/health`)).status).toBe(200);
   });
 
-  it.each(['before the link', 'through the link'])('a start through a symbolic link is rejected if the file was created %s', async (which) => {
-    const path = temporaryDatabase();
-    if (which === 'before the link') await openOnce(path);
-    const [first, second] = [linkTo(path), linkTo(linkTo(path))];
-    hold(first);
-    expectRejected(path, 'another process is using it');
-    expectRejected(second, 'another process is using it');
-  });
+  it.each(['before the link', 'through the link'])(
+    'a start through a symbolic link is rejected if the file was created %s',
+    async (which) => {
+      const path = temporaryDatabase();
+      if (which === 'before the link') await openOnce(path);
+      const [first, second] = [linkTo(path), linkTo(linkTo(path))];
+      hold(first);
+      expectRejected(path, 'another process is using it');
+      expectRejected(second, 'another process is using it');
+    },
+  );
 
   it('a start is rejected if the file has a hard link, in either order', async () => {
     const path = temporaryDatabase();
@@ -192,7 +195,11 @@ describe('a failing start', () => {
   });
 
   it.each([
-    ['a clock beyond the range of times', "INSERT INTO meta VALUES ('clock_high_water_mark', '9000000000000000')", 'not a time'],
+    [
+      'a clock beyond the range of times',
+      "INSERT INTO meta VALUES ('clock_high_water_mark', '9000000000000000')",
+      'not a time',
+    ],
     ['an invalid log id', "UPDATE meta SET value = 'a\nb' WHERE name = 'log_id'", 'the log has no id of 32 hex'],
     ['a line without a time', foreignRow('{"ts":"yesterday"}'), 'the newest event has no timestamp'],
     ['a line from the far future', foreignRow('{"ts":"+100000-01-01T00:00:00.000Z"}'), 'has no timestamp'],

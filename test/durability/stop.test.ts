@@ -39,7 +39,9 @@ async function expectGoodEnd(service: ServiceProcess): Promise<void> {
 }
 
 async function inTime(stopped: Promise<Exit>): Promise<Exit> {
-  const late = sleep(STOP_MS_MAX, undefined, { ref: false }).then(() => Promise.reject(new Error('the service did not exit in time')));
+  const late = sleep(STOP_MS_MAX, undefined, { ref: false }).then(() =>
+    Promise.reject(new Error('the service did not exit in time')),
+  );
   return Promise.race([stopped, late]);
 }
 

@@ -23,7 +23,7 @@ interface Program {
 
 /**
  * Restarts the program for each `initialize`, like stdio clients. `first` is the first message to each program and determines its protocol
-  * version. Returns the URL.
+ * version. Returns the URL.
  */
 export async function bridge(start: () => Program, first?: Message): Promise<string> {
   let program = await begin();

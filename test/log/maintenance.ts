@@ -153,10 +153,13 @@ export function describeMaintenance({ move, tamper, toColumn, hasPositions }: Ma
       expect(typeof first?.position).toBe(hasPositions ? 'number' : 'object');
     });
 
-    it.each([...COLUMN_FAULTS, ...KEPT_FAULTS])('fsck reports the fault after %s', async (sql, stream, eventId, problem) => {
-      const fault = { stream, eventId, problem: expect.stringContaining(problem) };
-      expect(await faultsOf(await change(sql))).toContainEqual(expect.objectContaining(fault));
-    });
+    it.each([...COLUMN_FAULTS, ...KEPT_FAULTS])(
+      'fsck reports the fault after %s',
+      async (sql, stream, eventId, problem) => {
+        const fault = { stream, eventId, problem: expect.stringContaining(problem) };
+        expect(await faultsOf(await change(sql))).toContainEqual(expect.objectContaining(fault));
+      },
+    );
 
     it('fsck reports a registration whose signature could be replayed', async () => {
       const [fault] = await faultsOf(await change('DELETE FROM registrations WHERE NOT covers_email'));
@@ -165,16 +168,19 @@ export function describeMaintenance({ move, tamper, toColumn, hasPositions }: Ma
   });
 
   describe('rebuild', () => {
-    it.each(DERIVED_FAULTS)('rebuild fixes the fault that fsck reports after %s', async (sql, stream, eventId, problem) => {
-      const place = await written();
-      const before = await rowsOf(place);
-      await tamper(place, sql, ...(sql.includes('$1') ? [ZEROS] : []));
-      const fault = { position: null, stream, eventId, problem: expect.stringContaining(problem) };
-      expect(await faultsOf(place)).toEqual([fault]);
-      expect(await rebuildLog(place)).toEqual({ chambers: 1, ideas: 1 });
-      expect(await rowsOf(place)).toEqual(before);
-      expect(await faultsOf(place)).toEqual([]);
-    });
+    it.each(DERIVED_FAULTS)(
+      'rebuild fixes the fault that fsck reports after %s',
+      async (sql, stream, eventId, problem) => {
+        const place = await written();
+        const before = await rowsOf(place);
+        await tamper(place, sql, ...(sql.includes('$1') ? [ZEROS] : []));
+        const fault = { position: null, stream, eventId, problem: expect.stringContaining(problem) };
+        expect(await faultsOf(place)).toEqual([fault]);
+        expect(await rebuildLog(place)).toEqual({ chambers: 1, ideas: 1 });
+        expect(await rowsOf(place)).toEqual(before);
+        expect(await faultsOf(place)).toEqual([]);
+      },
+    );
 
     async function expectRejected(place: string, problem: string): Promise<void> {
       await tamper(place, 'DELETE FROM turns');

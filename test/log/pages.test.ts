@@ -19,19 +19,23 @@ describe('reading page by page', () => {
     expect(counts).toEqual([2, 2, 2, 2, 1]);
   });
 
-  it.each(['foreground', 'bulk'] as const)('a read takes at most one full page in a turn of the lane %s', async (lane) => {
-    const log = await heavyLog();
-    const turns = await countTurns();
-    const readers = Array.from({ length: 3 }, async () => {
-      const seen: number[] = [];
-      for await (const _page of readPages(log, { stream: 1, after: 0, until: LINES, lane })) seen.push(turns.passed());
-      return seen;
-    });
-    const seen = (await Promise.all(readers)).flat();
-    turns.stop();
-    expect(seen).toHaveLength(15);
-    expect(new Set(seen).size).toBe(15);
-  });
+  it.each(['foreground', 'bulk'] as const)(
+    'a read takes at most one full page in a turn of the lane %s',
+    async (lane) => {
+      const log = await heavyLog();
+      const turns = await countTurns();
+      const readers = Array.from({ length: 3 }, async () => {
+        const seen: number[] = [];
+        for await (const _page of readPages(log, { stream: 1, after: 0, until: LINES, lane }))
+          seen.push(turns.passed());
+        return seen;
+      });
+      const seen = (await Promise.all(readers)).flat();
+      turns.stop();
+      expect(seen).toHaveLength(15);
+      expect(new Set(seen).size).toBe(15);
+    },
+  );
 
   it('a read takes several short pages in the same turn', async () => {
     const log = await heavyLog();

@@ -146,14 +146,17 @@ describe('lines more than a minute old', () => {
   const first = lineAfter([], 1, { ts });
   const entries = [first, lineAfter([first], 1, { ts }), lineAfter([], 2, { ts })];
 
-  it.each([[[1]], [[2]], [[0]], [[undefined]]])('lines more than a minute old must be under the served checkpoint: %j', async (sizes) => {
-    const { url } = await serveLog({ entries, sizes });
-    const problem = await step(url, temporaryFolder()).catch((error: unknown) => error);
-    expect(problem).toBeInstanceOf(Inconsistent);
-    const { message, file } = problem as Inconsistent;
-    expect(message).toMatch(/^event \d of chamber \d is under no checkpoint, although it is more than a minute old;/);
-    expect(entries.map(({ line }) => line)).toContain(JSON.parse(readFileSync(file, 'utf8')).line);
-  });
+  it.each([[[1]], [[2]], [[0]], [[undefined]]])(
+    'lines more than a minute old must be under the served checkpoint: %j',
+    async (sizes) => {
+      const { url } = await serveLog({ entries, sizes });
+      const problem = await step(url, temporaryFolder()).catch((error: unknown) => error);
+      expect(problem).toBeInstanceOf(Inconsistent);
+      const { message, file } = problem as Inconsistent;
+      expect(message).toMatch(/^event \d of chamber \d is under no checkpoint, although it is more than a minute old;/);
+      expect(entries.map(({ line }) => line)).toContain(JSON.parse(readFileSync(file, 'utf8')).line);
+    },
+  );
 
   it('lines more than a minute old may be under the next checkpoint', async () => {
     const { url } = await serveLog({ entries, sizes: [1, 1, 3] });

@@ -96,7 +96,11 @@ describe('a mirror of a log with withheld lines', () => {
   });
 
   it.each([
-    ['has a different leaf', (stub: string) => stub.replace(/"leaf":"0x../, '"leaf":"0xff'), 'signature does not verify'],
+    [
+      'has a different leaf',
+      (stub: string) => stub.replace(/"leaf":"0x../, '"leaf":"0xff'),
+      'signature does not verify',
+    ],
     [
       'names a different voter',
       (stub: string) => stub.replace('"comment":"[withheld]"', '"comment":"no"'),

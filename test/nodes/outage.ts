@@ -23,7 +23,7 @@ import { StreamReader } from './outage-streams.ts';
 
 /**
  * The time from the start of the fault (PostgreSQL has exited, is stopped, has committed the REVOKE, or its disk is full) to the first
-  * response of /ready that names it, which is polled every 50 ms.
+ * response of /ready that names it, which is polled every 50 ms.
  */
 const NOTICED_MS_MAX = 3_000;
 const HEALED_MS_MAX = 30_000;
@@ -166,7 +166,9 @@ async function judgeLines(): Promise<readonly string[]> {
   const streams = [...ofAll, ...[...ofChambers.values()].flat()];
   const sum = (count: (stream: StreamReader) => number) => streams.reduce((total, each) => total + count(each), 0);
   const notes = sum((stream) => stream.notes);
-  print(`${streams.length} readers of streams opened ${sum((stream) => stream.connections)} and received ${notes} notes`);
+  print(
+    `${streams.length} readers of streams opened ${sum((stream) => stream.connections)} and received ${notes} notes`,
+  );
   return notes > 0 ? found : [...found, 'no stream had notes'];
 }
 

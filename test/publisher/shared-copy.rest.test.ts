@@ -19,30 +19,34 @@ const writer = (name: string, path: string) => `
   }
   console.log(process.pid, failed);`;
 
-it.runIf(hasNamespaces)('a checkpoint copy that nodes in containers share stays intact, and no write fails', { timeout: 60_000 }, async () => {
-  const folder = temporaryFolder();
-  const path = join(folder, 'keys.json.checkpoint');
-  writeFileSync(path, `${'a'.repeat(200)}\n`);
-  const wholes = new Set(['a', 'b'].map((name) => `${name.repeat(200)}\n`));
-  let running = 2;
-  const torn: string[] = [];
-  const writers = ['a', 'b'].map(async (name) => {
-    const args = [...UNSHARE, process.execPath, '--input-type=module', '--eval', writer(name, path)];
-    const child = spawn('unshare', args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] });
-    let said = '';
-    child.stdout.on('data', (chunk) => {
-      said += chunk;
+it.runIf(hasNamespaces)(
+  'a checkpoint copy that nodes in containers share stays intact, and no write fails',
+  { timeout: 60_000 },
+  async () => {
+    const folder = temporaryFolder();
+    const path = join(folder, 'keys.json.checkpoint');
+    writeFileSync(path, `${'a'.repeat(200)}\n`);
+    const wholes = new Set(['a', 'b'].map((name) => `${name.repeat(200)}\n`));
+    let running = 2;
+    const torn: string[] = [];
+    const writers = ['a', 'b'].map(async (name) => {
+      const args = [...UNSHARE, process.execPath, '--input-type=module', '--eval', writer(name, path)];
+      const child = spawn('unshare', args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] });
+      let said = '';
+      child.stdout.on('data', (chunk) => {
+        said += chunk;
+      });
+      await once(child, 'close');
+      running--;
+      return said.trim();
     });
-    await once(child, 'close');
-    running--;
-    return said.trim();
-  });
-  while (running > 0) {
-    const read = readFileSync(path, 'utf8');
-    if (!wholes.has(read)) torn.push(read);
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-  expect(await Promise.all(writers)).toEqual(['1 0', '1 0']);
-  expect(torn).toEqual([]);
-  expect(readdirSync(folder)).toEqual(['keys.json.checkpoint']);
-});
+    while (running > 0) {
+      const read = readFileSync(path, 'utf8');
+      if (!wholes.has(read)) torn.push(read);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(await Promise.all(writers)).toEqual(['1 0', '1 0']);
+    expect(torn).toEqual([]);
+    expect(readdirSync(folder)).toEqual(['keys.json.checkpoint']);
+  },
+);

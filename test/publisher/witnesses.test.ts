@@ -52,7 +52,9 @@ describe('a service with witnesses', () => {
     expect(await metric('chambers_witness_failures_total')).toBe(0);
   });
 
-  it('a service counts and reports a cosignature that arrives after the next checkpoint', { timeout: 60_000 }, async () => {
+  it('a service counts and reports a cosignature that arrives after the next checkpoint', {
+    timeout: 60_000,
+  }, async () => {
     const witness = new Witness();
     const replies: (() => void)[] = [];
     const url = await serve(async (request, response) => {

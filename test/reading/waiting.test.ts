@@ -65,7 +65,11 @@ describe('Retry-After', () => {
   it.each<[string, Record<string, string>, number | undefined]>([
     ['in seconds', { 'Retry-After': '7' }, 7_000],
     ['with a date counts from the date of the response', dates(9, 4), 5_000],
-    ['with a date counts from now if the response has no date', { 'Retry-After': new Date(NOW + 5_000).toUTCString() }, 5_000],
+    [
+      'with a date counts from now if the response has no date',
+      { 'Retry-After': new Date(NOW + 5_000).toUTCString() },
+      5_000,
+    ],
     ['with a date in the past means no wait', dates(4, 9), 0],
     ['with a date in another form is ignored', { 'Retry-After': '1 Jan 2099 00:00:00 GMT' }, undefined],
     ['that is empty is ignored', { 'Retry-After': '' }, undefined],

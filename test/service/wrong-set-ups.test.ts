@@ -49,7 +49,12 @@ async function logAndKeys(logId?: string) {
 /** A title, the settings, the exit code and a part of the sentence. */
 const SET_UPS: readonly (readonly [string, () => Environment | Promise<Environment>, number, string | RegExp])[] = [
   ['an invalid value', () => ({ PORT: 'http' }), 78, 'PORT: must be an integer'],
-  ['the same port for service and metrics', () => ({ PORT: '9464', METRICS_PORT: '9464' }), 78, 'METRICS_PORT: must be another port'],
+  [
+    'the same port for service and metrics',
+    () => ({ PORT: '9464', METRICS_PORT: '9464' }),
+    78,
+    'METRICS_PORT: must be another port',
+  ],
   ['a taken port', async () => ({ PORT: await takenPort() }), 1, /PORT: cannot listen on .* another program/],
   [
     'a taken metrics port',
@@ -74,12 +79,7 @@ const SET_UPS: readonly (readonly [string, () => Environment | Promise<Environme
     78,
     'CONTRACTS_FILE: /nowhere/q.json not found',
   ],
-  [
-    'a missing folder',
-    () => ({ DATABASE_PATH: '/nowhere/chambers.db' }),
-    1,
-    'the folder /nowhere does not exist',
-  ],
+  ['a missing folder', () => ({ DATABASE_PATH: '/nowhere/chambers.db' }), 1, 'the folder /nowhere does not exist'],
   [
     'a log that another process has open',
     () => {

@@ -23,7 +23,8 @@ const { values } = parseArgs({
 });
 const rounds = Number(values.rounds);
 if (!['sqlite', 'postgres'].includes(values.store)) throw new Error('--store must be sqlite or postgres');
-if (!(rounds >= 4 && rounds % 4 === 0)) throw new Error('--rounds must be a multiple of 4, because all quarters have the same number');
+if (!(rounds >= 4 && rounds % 4 === 0))
+  throw new Error('--rounds must be a multiple of 4, because all quarters have the same number');
 
 // Without this, the service, its chain and PostgreSQL would outlive the script.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => killTree(process.pid));

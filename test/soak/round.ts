@@ -180,7 +180,8 @@ async function keepWaiting(
 async function checkCommitted(forum: ForumClient, chamberId: number): Promise<void> {
   const { phase } = await forum.chamber(chamberId);
   const tokens = (await forum.chamberIdeas(chamberId)).filter(({ tokenAddress }) => tokenAddress !== null).length;
-  if (phase !== 'COMMITTED' || tokens !== IDEAS) throw new Error(`chamber ${chamberId} is ${phase} with ${tokens} tokens`);
+  if (phase !== 'COMMITTED' || tokens !== IDEAS)
+    throw new Error(`chamber ${chamberId} is ${phase} with ${tokens} tokens`);
 }
 
 async function within(work: Promise<unknown>, millis: number, problem: string): Promise<void> {

@@ -36,23 +36,28 @@ async function logOf(size: number, forkedAt = size) {
 }
 
 describe('the checkpoint of a log', () => {
-  it.each(SIZES)('a checkpoint of size %i and a later one prove a fork at any index, and nothing without a fork', async (size) => {
-    const honest = await logOf(size);
-    for (const to of SIZES_AFTER.map((more) => size + more)) {
-      const extended = await logOf(to);
-      expect(await forkProofByTiles([honest.checkpoint, extended.checkpoint], KEYS, extended.readTile)).toBeUndefined();
-      for (const forkedAt of new Set([0, size - 1])) {
-        const forked = await logOf(to, forkedAt);
-        const proof = await forkProofByTiles([honest.checkpoint, forked.checkpoint], KEYS, forked.readTile);
-        const proved = await verifyMisbehaviour(parseMisbehaviour(JSON.stringify(proof)));
-        expect(proved).toMatchObject({ checkpointKeys: KEYS, receiptKeys: [], logId: '1' });
+  it.each(SIZES)(
+    'a checkpoint of size %i and a later one prove a fork at any index, and nothing without a fork',
+    async (size) => {
+      const honest = await logOf(size);
+      for (const to of SIZES_AFTER.map((more) => size + more)) {
+        const extended = await logOf(to);
+        expect(
+          await forkProofByTiles([honest.checkpoint, extended.checkpoint], KEYS, extended.readTile),
+        ).toBeUndefined();
+        for (const forkedAt of new Set([0, size - 1])) {
+          const forked = await logOf(to, forkedAt);
+          const proof = await forkProofByTiles([honest.checkpoint, forked.checkpoint], KEYS, forked.readTile);
+          const proved = await verifyMisbehaviour(parseMisbehaviour(JSON.stringify(proof)));
+          expect(proved).toMatchObject({ checkpointKeys: KEYS, receiptKeys: [], logId: '1' });
+        }
+        if (to === size) continue;
+        // A log that forks after this size agrees with it.
+        const later = await logOf(to, size);
+        expect(await forkProofByTiles([honest.checkpoint, later.checkpoint], KEYS, later.readTile)).toBeUndefined();
       }
-      if (to === size) continue;
-      // A log that forks after this size agrees with it.
-      const later = await logOf(to, size);
-      expect(await forkProofByTiles([honest.checkpoint, later.checkpoint], KEYS, later.readTile)).toBeUndefined();
-    }
-  });
+    },
+  );
 
   it('a log cannot be accused with the tiles of another log', async () => {
     const [honest, extended, forked] = await Promise.all([logOf(300), logOf(1_000), logOf(1_000, 0)]);

@@ -60,9 +60,12 @@ describe('parsing hostile JSON', () => {
     expect(outcomeOf(() => parseJson(text))).toEqual(refusal('not finite'));
   });
 
-  it.each(['[9007199254740992]', '{"a":-9007199254740993}', '[1e300]'])('parsing rejects the unsafe integer in %s', (text) => {
-    expect(outcomeOf(() => parseJson(text))).toEqual(refusal('integers must be within'));
-  });
+  it.each(['[9007199254740992]', '{"a":-9007199254740993}', '[1e300]'])(
+    'parsing rejects the unsafe integer in %s',
+    (text) => {
+      expect(outcomeOf(() => parseJson(text))).toEqual(refusal('integers must be within'));
+    },
+  );
 
   it.each(['["\\ud800"]', '["\\udc00\\ud800"]', '{"a":{"b":"x\\ud83d"}}', '{"\\udfff":1}'])(
     'parsing rejects the lone surrogate in %s',

@@ -21,9 +21,12 @@ describe('hexadecimal', () => {
     expect(fromHex('0x')).toEqual(new Uint8Array());
   });
 
-  it.each(['', '00', '0X00', '0x0', '0x0g', '0x 1', '0x00\n', ' 0x00', '0x-1', '0x١٢'])('fromHex rejects %j', (text) => {
-    expect(() => fromHex(text)).toThrow(RangeError);
-  });
+  it.each(['', '00', '0X00', '0x0', '0x0g', '0x 1', '0x00\n', ' 0x00', '0x-1', '0x١٢'])(
+    'fromHex rejects %j',
+    (text) => {
+      expect(() => fromHex(text)).toThrow(RangeError);
+    },
+  );
 
   it('the error of fromHex says that 0x is missing', () => {
     expect(() => fromHex('00')).toThrow(new RangeError('hexadecimal must start with 0x'));

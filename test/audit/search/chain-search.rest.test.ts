@@ -37,7 +37,12 @@ test(
       only,
     });
     console.log(counts, Object.fromEntries(limits));
-    const found = forgeries.map(({ history, seed, descriptions, unexplained }) => ({ history, seed, descriptions, unexplained }));
+    const found = forgeries.map(({ history, seed, descriptions, unexplained }) => ({
+      history,
+      seed,
+      descriptions,
+      unexplained,
+    }));
     expect(found).toEqual([]);
     if (only === undefined) expect(counts.changes).toBeGreaterThan(200);
   },

@@ -13,7 +13,7 @@ import type { Json, Line } from '../forge.ts';
 import { payloadOf, requestOf } from '../forgeries.ts';
 import { FACTORY, REGISTRY, signed } from '../sample.ts';
 import type { Draft, Entry } from './draft.ts';
-import { type History, SIGNERS, OUTSIDER, WALLETS } from './histories.ts';
+import { type History, OUTSIDER, SIGNERS, WALLETS } from './histories.ts';
 import { editedStub, isStub, stubOver } from './stubs.ts';
 
 /** Changes the draft; returns false if the change is not applicable. */
@@ -64,11 +64,40 @@ export function changesOf(histories: readonly History[]): readonly Change[] {
   const replace: Change = (draft, random) => replaceValue(draft, random, values);
   const copy: Change = (draft, random) => copyMember(draft, random, pool);
   const structural = [insertLine, insertLine, dropLine, cut, cut, exchange, repeat, date];
-  const claimChanges = [replace, replace, replace, flip, flip, removeMember, removeMember, copy, unprove, unprove, unprove];
-  const signatureChanges = [signByAnother, removeRequest, claimContract, proveAgain, proveAgain, changeBody, changeUnsigned];
+  const claimChanges = [
+    replace,
+    replace,
+    replace,
+    flip,
+    flip,
+    removeMember,
+    removeMember,
+    copy,
+    unprove,
+    unprove,
+    unprove,
+  ];
+  const signatureChanges = [
+    signByAnother,
+    removeRequest,
+    claimContract,
+    proveAgain,
+    proveAgain,
+    changeBody,
+    changeUnsigned,
+  ];
   const serviceChanges = [chainClaim, chainClaim, balance, nonceOf, oneTransaction];
   const stubChanges = [withholdAny, withholdAny, editStub, editStub, moveStub, restate];
-  return [...structural, ...stubChanges, ...claimChanges, ...signatureChanges, ...serviceChanges, uppercase, clearFirstPrev, join];
+  return [
+    ...structural,
+    ...stubChanges,
+    ...claimChanges,
+    ...signatureChanges,
+    ...serviceChanges,
+    uppercase,
+    clearFirstPrev,
+    join,
+  ];
 }
 
 /** Replaces a line of any type, even a vote, by a stub that the service signs. */
@@ -351,7 +380,10 @@ const claimContract: Change = (draft, random) =>
     const claimed = { ...line, payload: { ...payload, walletProof: proof } };
     const signer = SIGNERS.get(String(line['did']));
     const isSigned = line['request'] !== null && signer !== undefined;
-    return [isSigned ? withBody(claimed, { walletSignature: JUNK }, signer) : claimed, 'claimed as accepted by a contract'];
+    return [
+      isSigned ? withBody(claimed, { walletSignature: JUNK }, signer) : claimed,
+      'claimed as accepted by a contract',
+    ];
   });
 
 /** Signs a wallet proof for another service or time, with the keys of wallet and agent. */
@@ -455,7 +487,10 @@ const balance: Change = (draft, random) => {
   const payload = payloadOf(entry.line);
   const token = payload['token'] as Line;
   const name = random.pick(Object.keys(token));
-  const line = { ...entry.line, payload: { ...payload, token: { ...token, [name]: similarValue(token[name] ?? null) } } };
+  const line = {
+    ...entry.line,
+    payload: { ...payload, token: { ...token, [name]: similarValue(token[name] ?? null) } },
+  };
   draft.lines = draft.lines.with(draft.lines.indexOf(entry), { ...entry, line });
   draft.descriptions.push(`a different ${name} in the token of a join`);
   return true;

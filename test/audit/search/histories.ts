@@ -77,8 +77,16 @@ export async function histories(): Promise<readonly History[]> {
     { name: 'a chamber with restricted admission', lines: closed, accounts },
     { name: 'the moves of a chamber with restricted admission', lines: closed.filter(isMove), accounts },
     { name: 'all kinds of accounts', lines, accounts: all.accounts },
-    { name: 'all kinds of accounts, two of them without their first lines', lines, accounts: withoutFirst(all.accounts, [PER, KEY]) },
-    { name: 'all kinds of accounts, one of them with only its retirement', lines, accounts: withLast(all.accounts, KEY) },
+    {
+      name: 'all kinds of accounts, two of them without their first lines',
+      lines,
+      accounts: withoutFirst(all.accounts, [PER, KEY]),
+    },
+    {
+      name: 'all kinds of accounts, one of them with only its retirement',
+      lines,
+      accounts: withLast(all.accounts, KEY),
+    },
     { name: 'all kinds of accounts, with a chain', lines, accounts: all.accounts, judgeProof },
     { name: 'all kinds of accounts, with receipts', lines, accounts: all.accounts, receipts: all.receipts, judgeProof },
   ];

@@ -65,10 +65,7 @@ const LIMITS: readonly Limit[] = [
   {
     why: 'moves name account lines by number: a service can rewrite the account and replace an omitted line',
     covers: ({ kind, line, did }, draft) =>
-      kind === 'omitted' &&
-      did !== undefined &&
-      line['type'] !== 'agent.retired' &&
-      !isClaimUnproven(draft, did, line),
+      kind === 'omitted' && did !== undefined && line['type'] !== 'agent.retired' && !isClaimUnproven(draft, did, line),
   },
   {
     why: 'only the service states the values that the first given line of an account inherits from missing lines',

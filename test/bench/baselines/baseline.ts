@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { parseBody } from '../../../src/moves/move.ts';
 import { moves } from '../../../src/moves/registry.ts';
 import type { BaselineRequest } from './evidence.ts';
-import { createFront, type BaselineResponse, type Front, isMove } from './fronts.ts';
+import { type BaselineResponse, createFront, type Front, isMove } from './fronts.ts';
 import { openPostgresStore } from './postgres-store.ts';
 import { type CommitMode, openStore } from './store.ts';
 import { createCheck, type VerifyMode } from './verifiers.ts';

@@ -2,7 +2,7 @@
 import type { AddressInfo, Socket } from 'node:net';
 import { framesOf } from '../../../src/stream/frames.ts';
 import type { BaselineRequest } from './evidence.ts';
-import { createFront, type BaselineResponse, isMove } from './fronts.ts';
+import { type BaselineResponse, createFront, isMove } from './fronts.ts';
 import { openStore } from './store.ts';
 import { acceptStreams } from './upgrade.ts';
 import { createCheck } from './verifiers.ts';

@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads';
 import { hashes, verify as nobleVerify } from '@noble/ed25519';
 import { sha512 } from '@noble/hashes/sha2.js';
 import { httpbis } from 'http-message-signatures';
-import { type Evidence, type BaselineRequest, readEvidence } from './evidence.ts';
+import { type BaselineRequest, type Evidence, readEvidence } from './evidence.ts';
 
 export type VerifyMode = 'none' | 'sodium' | 'node' | 'noble' | 'library';
 /** Resolves to whether the signature is valid; throws if the digest is wrong. */

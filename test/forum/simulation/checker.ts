@@ -156,7 +156,9 @@ class Check {
     const { invokedAt } = this.#firstOf(request);
     const isRight = this.#someDecision({ ...request, invokedAt }, (decision) => decision.is === 'unchanged');
     if (!isRight)
-      this.#problems.add(`${request.id} got the response of a repetition, but would have changed something at every moment`);
+      this.#problems.add(
+        `${request.id} got the response of a repetition, but would have changed something at every moment`,
+      );
   }
 
   #checkRejection(request: CommandRequest, code: string): void {
@@ -351,7 +353,9 @@ class Check {
     );
     const passedAt = this.#writtenAt(next);
     if (isPassed || (passedAt !== undefined && passedAt <= first.invokedAt)) {
-      this.#problems.add(`${nameOf(folded)} names event ${named} of its account, which was replaced before the request`);
+      this.#problems.add(
+        `${nameOf(folded)} names event ${named} of its account, which was replaced before the request`,
+      );
     }
   }
 
@@ -415,7 +419,8 @@ class Check {
       commits === undefined
         ? lines.length
         : commits.filter((commit) => commit.stream === stream && commit.writtenAt <= respondedAt).length;
-    if (lastEventId > most) this.#problems.add(`${id} showed event ${lastEventId} of ${stream}, whose head was ${most}`);
+    if (lastEventId > most)
+      this.#problems.add(`${id} showed event ${lastEventId} of ${stream}, whose head was ${most}`);
     const head = lines[lastEventId - 1];
     if (headHash !== undefined && head !== undefined && head.leaf !== headHash) {
       this.#problems.add(`${id} showed an event ${lastEventId} of ${stream} that differs from the log`);

@@ -65,7 +65,7 @@ class Simulation {
   readonly #hasPace: boolean;
   /**
    * Every second even seed also has signatures that expire soon or are nearly too old, a database that rejects writes, and a store that
-    * fails in unknown ways. These use separate random numbers, so that other seeds yield the same histories as before.
+   * fails in unknown ways. These use separate random numbers, so that other seeds yield the same histories as before.
    */
   readonly #harsh: Random | undefined;
   #requests = 0;

@@ -25,7 +25,7 @@ const [IN_TURNS, IN_COMMITS] = [3, 4];
 
 /**
  * Two chambers in PROPOSAL in which Ann has the first turn, and two chambers with rounds: one in Bob's turn, the last of PROPOSAL, and one
-  * in ALLOCATE_COMMIT.
+ * in ALLOCATE_COMMIT.
  */
 export const PAST: readonly { readonly at: number; readonly ask: AskedCommand }[] = [
   { at: START, ask: registration('ann', ANN, { wallet: 'a', isHidden: true }) },

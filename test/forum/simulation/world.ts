@@ -55,7 +55,7 @@ export interface Step {
 
 /**
  * Returns whether two possible steps lead to the same state in either order, and to histories with the same verdict: they belong to
-  * different nodes, neither writes to the log, and they are not a request and a response.
+ * different nodes, neither writes to the log, and they are not a request and a response.
  */
 export function areIndependent(one: Step, other: Step): boolean {
   if (one.node === undefined || other.node === undefined || one.node === other.node) return false;

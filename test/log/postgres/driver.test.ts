@@ -9,11 +9,14 @@ function sslOf(query: string): unknown {
 }
 
 describe('sslmode', () => {
-  it.each(['prefer', 'require', 'verify-ca', 'verify-full'])('sslmode %s verifies the server without a warning', (mode) => {
-    const warn = vi.spyOn(process, 'emitWarning');
-    expect(sslOf(`?sslmode=${mode}&connect_timeout=5`)).toEqual({});
-    expect(warn).not.toHaveBeenCalled();
-  });
+  it.each(['prefer', 'require', 'verify-ca', 'verify-full'])(
+    'sslmode %s verifies the server without a warning',
+    (mode) => {
+      const warn = vi.spyOn(process, 'emitWarning');
+      expect(sslOf(`?sslmode=${mode}&connect_timeout=5`)).toEqual({});
+      expect(warn).not.toHaveBeenCalled();
+    },
+  );
 
   it('sslmode has libpq’s meaning on request', () => {
     expect(sslOf('?uselibpqcompat=true&sslmode=require')).toEqual({ rejectUnauthorized: false });

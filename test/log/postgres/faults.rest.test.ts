@@ -62,7 +62,9 @@ async function commentsOf(service: TestService, id: number): Promise<readonly st
 }
 
 describe('a cut connection', () => {
-  it('cutting the connection between any two messages of a commit loses and duplicates no move', { timeout: 120_000 }, async () => {
+  it('cutting the connection between any two messages of a commit loses and duplicates no move', {
+    timeout: 120_000,
+  }, async () => {
     const proxy = await openProxy(await temporaryPostgres());
     const service = new TestService({ store: await openStore(proxy.url) });
     const { id, debate, send, problems } = await inDebate(service);
@@ -85,7 +87,9 @@ describe('a cut connection', () => {
 });
 
 describe('a killed server', () => {
-  it('a server that is killed and restarted has every accepted move once, and the nodes continue', { timeout: 120_000 }, async () => {
+  it('a server that is killed and restarted has every accepted move once, and the nodes continue', {
+    timeout: 120_000,
+  }, async () => {
     const server = await startPostgres();
     atEnd(server.stop);
     const url = await temporaryPostgres(server.url);

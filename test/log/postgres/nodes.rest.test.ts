@@ -58,7 +58,9 @@ const seen = ({ status, body }: Answer) => JSON.stringify([status, body]);
 const appendsThrough = (gate: Gate) => (log: EventLog) => actBefore(log, 'append', gate.pass);
 
 describe('the same signed request at every node at once', () => {
-  it('the same signed request at every node at once yields one event and one response', { timeout: 900_000 }, async () => {
+  it('the same signed request at every node at once yields one event and one response', {
+    timeout: 900_000,
+  }, async () => {
     const { clock, first, everywhere } = await openNodes({ settings: { CHAMBERS_OPEN_PER_DID_MAX: `${ROUNDS + 1}` } });
     const agents = [await first.agent(), await first.agent(), await first.agent()];
     const [ann] = agents as [Signer];

@@ -16,7 +16,9 @@ async function startServer() {
   return server;
 }
 
-it('a second host with a different log gets no line while the first is down, and GET /ready names both logs', { timeout: 120_000 }, async () => {
+it('a second host with a different log gets no line while the first is down, and GET /ready names both logs', {
+  timeout: 120_000,
+}, async () => {
   const [first, second] = [await startServer(), await startServer()];
   const other = await openPostgresStore({ url: second.url, connectionsMax: 1 });
   await other.close();

@@ -22,28 +22,34 @@ describe('a database that rejects an append', () => {
     ['a full disk', RAISE('53100'), ALLOW, 'the disk of the database is full, SQLSTATE 53100'],
     ['an unknown error', RAISE('XX123'), ALLOW, 'SQLSTATE XX123'],
     ['a lost prepared statement', RAISE('26000'), ALLOW, 'a prepared statement is gone'],
-  ])('moves get 503 while the database rejects appends because of %s, and the process continues', async (_, refuse, allow, reason) => {
-    const url = await temporaryPostgres();
-    const service = new TestService({ store: await openStore(url) });
-    const by = await service.agent();
-    const id = await openChamber(service, [by]);
-    await enterPhase(service, id, 'DEBATE');
-    await execute(url, refuse);
-    const debate = service.prepare('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
-    const refused = { status: 503, body: { error: 'FORUM_ERR_UNAVAILABLE', detail: expect.stringContaining(reason) } };
-    expect(await service.send(debate)).toMatchObject(refused);
-    // Only the clock write could succeed.
-    for (let round = 0; round < 2; round++) {
-      await expect(service.forum.persistClock()).rejects.toThrow(reason);
-      expect(await service.request('GET', '/ready')).toMatchObject(refused);
-    }
-    expect(await service.request('GET', `/chambers/${id}`)).toMatchObject({ status: 200 });
-    await execute(url, allow);
-    await service.forum.persistClock();
-    expect(await service.request('GET', '/ready')).toMatchObject({ status: 200 });
-    expect(await service.send(debate)).toMatchObject({ status: 200 });
-    expect(await execute(url, "SELECT FROM events WHERE stream LIKE 'probe%'")).toEqual([]);
-  });
+  ])(
+    'moves get 503 while the database rejects appends because of %s, and the process continues',
+    async (_, refuse, allow, reason) => {
+      const url = await temporaryPostgres();
+      const service = new TestService({ store: await openStore(url) });
+      const by = await service.agent();
+      const id = await openChamber(service, [by]);
+      await enterPhase(service, id, 'DEBATE');
+      await execute(url, refuse);
+      const debate = service.prepare('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
+      const refused = {
+        status: 503,
+        body: { error: 'FORUM_ERR_UNAVAILABLE', detail: expect.stringContaining(reason) },
+      };
+      expect(await service.send(debate)).toMatchObject(refused);
+      // Only the clock write could succeed.
+      for (let round = 0; round < 2; round++) {
+        await expect(service.forum.persistClock()).rejects.toThrow(reason);
+        expect(await service.request('GET', '/ready')).toMatchObject(refused);
+      }
+      expect(await service.request('GET', `/chambers/${id}`)).toMatchObject({ status: 200 });
+      await execute(url, allow);
+      await service.forum.persistClock();
+      expect(await service.request('GET', '/ready')).toMatchObject({ status: 200 });
+      expect(await service.send(debate)).toMatchObject({ status: 200 });
+      expect(await execute(url, "SELECT FROM events WHERE stream LIKE 'probe%'")).toEqual([]);
+    },
+  );
 
   it('readiness ends without a move once the log has moved or the role may not write its table', async () => {
     const url = await temporaryPostgres();

@@ -32,7 +32,9 @@ async function start() {
 }
 
 async function stopped(service: ServiceProcess): Promise<Exit> {
-  const late = sleep(STOP_MS_MAX, undefined, { ref: false }).then(() => Promise.reject(new Error('the service did not exit in time')));
+  const late = sleep(STOP_MS_MAX, undefined, { ref: false }).then(() =>
+    Promise.reject(new Error('the service did not exit in time')),
+  );
   return Promise.race([service.kill('SIGTERM'), late]);
 }
 

@@ -39,32 +39,38 @@ function replace(path: string): void {
 }
 
 describe('a name that ends with white space', () => {
-  it.each([' ', '\t', '\n'])('a database name that ends with the white space %j is not opened, read or copied to', async (space) => {
-    const path = temporaryDatabase();
-    const lock = openLog(path);
-    expect(() => openLog(path + space)).toThrow('ends with white space');
-    expect(() => openReader(path + space)).toThrow('ends with white space');
-    await expect(backupDatabase(path, `${path}.copy${space}`)).rejects.toThrow('ends with white space');
-    expect(() => createSqliteLog(`${path}.copy${space}`)).toThrow('ends with white space');
-    expect(readdirSync(dirname(path)).filter((name) => name !== name.trim())).toEqual([]);
-    await lock.close();
-  });
+  it.each([' ', '\t', '\n'])(
+    'a database name that ends with the white space %j is not opened, read or copied to',
+    async (space) => {
+      const path = temporaryDatabase();
+      const lock = openLog(path);
+      expect(() => openLog(path + space)).toThrow('ends with white space');
+      expect(() => openReader(path + space)).toThrow('ends with white space');
+      await expect(backupDatabase(path, `${path}.copy${space}`)).rejects.toThrow('ends with white space');
+      expect(() => createSqliteLog(`${path}.copy${space}`)).toThrow('ends with white space');
+      expect(readdirSync(dirname(path)).filter((name) => name !== name.trim())).toEqual([]);
+      await lock.close();
+    },
+  );
 });
 
 describe.each(['', '-wal', '-shm'])('a file chambers.db%s', (suffix) => {
-  it.each(DAMAGES)(`a file chambers.db${suffix} that is %s while the log is open fails the next append and is reported`, async (how, damage) => {
-    const { path, store, reported } = await openStore();
-    const { size } = statSync(path + suffix);
-    damage(path + suffix);
-    // SQLite maps the -shm file into memory: closing the log would touch pages beyond its end.
-    if (how === 'truncated') atEnd(() => truncateSync(path + suffix, size));
-    const isSaved = suffix === '-wal' && how === 'deleted';
-    const outcome = isSaved ? ': all answered moves have been saved in the database' : '';
-    const message = `${path}${suffix} was ${how} while it was open${outcome}`;
-    await expect(store.log.append({ entries: [entry(1, 3)] })).rejects.toThrow(message);
-    await expect(store.meta.persistClock(9)).rejects.toThrow(LogCorruption);
-    expect(reported.map((error) => error.message)).toEqual([message, message]);
-  });
+  it.each(DAMAGES)(
+    `a file chambers.db${suffix} that is %s while the log is open fails the next append and is reported`,
+    async (how, damage) => {
+      const { path, store, reported } = await openStore();
+      const { size } = statSync(path + suffix);
+      damage(path + suffix);
+      // SQLite maps the -shm file into memory: closing the log would touch pages beyond its end.
+      if (how === 'truncated') atEnd(() => truncateSync(path + suffix, size));
+      const isSaved = suffix === '-wal' && how === 'deleted';
+      const outcome = isSaved ? ': all answered moves have been saved in the database' : '';
+      const message = `${path}${suffix} was ${how} while it was open${outcome}`;
+      await expect(store.log.append({ entries: [entry(1, 3)] })).rejects.toThrow(message);
+      await expect(store.meta.persistClock(9)).rejects.toThrow(LogCorruption);
+      expect(reported.map((error) => error.message)).toEqual([message, message]);
+    },
+  );
 });
 
 describe('a deleted write-ahead log', () => {

@@ -154,15 +154,18 @@ describe('backup', () => {
     expect(await subscribe(restored, `${stream}?after=99`)).toMatchObject(beyond);
   });
 
-  it.each(['release-0.1', 'schema-7'])('a backup copies a file of an earlier schema, which migrates: %s', async (folder) => {
-    const path = temporaryDatabase();
-    copyFileSync(new URL(`../../../fixtures/logs/${folder}/chambers.db`, import.meta.url), path);
-    const version = foreignConnection(path).pragma('user_version');
-    const { logId } = await backupDatabase(path, `${path}.copy`);
-    expect(foreignConnection(`${path}.copy`).pragma('user_version')).toEqual(version);
-    await migrateDatabase(`${path}.copy`);
-    expect(await fsckLog(`${path}.copy`)).toMatchObject({ logId, faults: 0 });
-  });
+  it.each(['release-0.1', 'schema-7'])(
+    'a backup copies a file of an earlier schema, which migrates: %s',
+    async (folder) => {
+      const path = temporaryDatabase();
+      copyFileSync(new URL(`../../../fixtures/logs/${folder}/chambers.db`, import.meta.url), path);
+      const version = foreignConnection(path).pragma('user_version');
+      const { logId } = await backupDatabase(path, `${path}.copy`);
+      expect(foreignConnection(`${path}.copy`).pragma('user_version')).toEqual(version);
+      await migrateDatabase(`${path}.copy`);
+      expect(await fsckLog(`${path}.copy`)).toMatchObject({ logId, faults: 0 });
+    },
+  );
 
   it('a backup overwrites nothing', async () => {
     const path = await writtenLog();

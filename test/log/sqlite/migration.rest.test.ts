@@ -65,7 +65,10 @@ describe.each([
 
   it.each([['line'], ['nodes']] as const)('a migration gives a damaged %s a wrong checksum', async (column) => {
     const path = copy();
-    const position = foreignConnection(path).prepare('SELECT max(position) FROM events WHERE nodes IS NOT NULL').pluck().get();
+    const position = foreignConnection(path)
+      .prepare('SELECT max(position) FROM events WHERE nodes IS NOT NULL')
+      .pluck()
+      .get();
     flipBit(path, { column, position: position as number, bit: 300 });
     await migrated(path);
     const damaged = foreignConnection(path).prepare(
