@@ -1,5 +1,5 @@
-// Which agents may register, create chambers and join: all but the banned, or only those on an allow-list. Both lists are files with
-// one DID per line (# starts a comment), reloaded when they change and on SIGHUP.
+// Decides which agents may register, create chambers and join: all but the banned, or only those on an allow-list. Both lists are
+// files with one DID per line (# starts a comment), reloaded when they change and on SIGHUP.
 import { parseDid } from '../crypto/did-key.ts';
 import { RepeatedLog, type Repeats } from '../diagnostics/repeated-log.ts';
 import { editListFile, entryOf, listLines, readListFile, WatchedFiles, withLine } from '../files/list-file.ts';
@@ -73,12 +73,12 @@ export class AccessList {
 }
 
 /**
- * Adds a DID to the list in the file or removes it, and returns whether the file changed. Adding to a missing file creates it. Errors
+ * Adds a DID to the list file or removes it, and returns whether the file changed. Adding to a missing file creates the file. Errors
  * have one-line messages.
  */
 export function editAccessList(path: string, did: string, isListed: boolean): boolean {
-  return editListFile(path, (found) => {
-    const text = found ?? (isListed ? '' : readText(path));
+  return editListFile(path, (current) => {
+    const text = current ?? (isListed ? '' : readText(path));
     if (parseDids(path, text).has(did) === isListed) return undefined;
     return isListed ? withLine(text, did) : withoutDid(text, did);
   });

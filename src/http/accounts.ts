@@ -31,7 +31,7 @@ const registerRoute: Route = {
     const event = await forum.submit(command);
     if (event !== null) {
       const value = register.answer(event as Parameters<typeof register.answer>[0]);
-      const received = isOwn(event, { signer, body, arrivedAt }) ? (signer?.received ?? null) : null;
+      const received = isCausedBy(event, { signer, body, arrivedAt }) ? (signer?.received ?? null) : null;
       return receipts.respond(c, { value, event, received });
     }
     const account = await forum.account(did);
@@ -39,25 +39,25 @@ const registerRoute: Route = {
   },
 };
 
-interface Registering {
+interface RegistrationRequest {
   readonly signer: Pick<Authenticated, 'request' | 'received'> | undefined;
   readonly body: SentBody;
   readonly arrivedAt: Millis;
 }
 
 /**
- * Whether this request made the event: the retry of a registration that changed nothing returns an earlier one. If
- * the line has no request, its time decides.
+ * Whether this request caused the event: a retried registration that changed nothing returns an earlier event. If the event has no
+ * request, its time decides.
  */
-function isOwn(event: AccountEvent, { signer, body, arrivedAt }: Registering): boolean {
+function isCausedBy(event: AccountEvent, { signer, body, arrivedAt }: RegistrationRequest): boolean {
   if (event.request !== null) return event.request.signature === signer?.received?.signature;
   const { request = null } = signer ?? {};
-  if (event.withheld !== undefined && request !== null) return madeWithheld(event, request, body);
+  if (event.withheld !== undefined && request !== null) return producedWithheldLine(event, request, body);
   return instantOf(event.ts) >= arrivedAt;
 }
 
-/** Whether the line that was is that of this request: its leaf covers the request and the texts, which the service no longer has. */
-function madeWithheld({ withheld, ...stub }: AccountEvent, request: RequestEvidence, { json }: SentBody): boolean {
+/** Whether this request produced the withheld line. The stub's leaf covers the request and the texts, which the service no longer has. */
+function producedWithheldLine({ withheld, ...stub }: AccountEvent, request: RequestEvidence, { json }: SentBody): boolean {
   const { personality, label } = json as RegisterBody;
   const payload = { ...stub.payload, personality, ...(label !== undefined && { label }) };
   const line = toLine({ ...stub, payload, request } as AccountEvent);
@@ -66,7 +66,7 @@ function madeWithheld({ withheld, ...stub }: AccountEvent, request: RequestEvide
 
 const { signed: _, ...retireByWalletEndpoint } = moveEndpoint(retireByWallet);
 
-/** POST /agents/:did/retire. Any client can send it, so an invalid wallet signature is rejected before the request joins a batch. */
+/** POST /agents/:did/retire. Anybody can send this request, so an invalid wallet signature is rejected before the request joins a batch. */
 const retireByWalletRoute: Route = {
   ...retireByWalletEndpoint,
   handle: async ({ forum, maxBodyBytes, publicUrls }, c) => {

@@ -1,4 +1,4 @@
-// Assembles the HTTP edge: routes, preflight, errors. Each request is a straight line: body, caller, forum, response.
+// Assembles the HTTP edge: routes, preflight, errors. Each handler reads the body, authenticates the caller, calls the forum and responds.
 import { Hono } from 'hono';
 import { ForumError } from '../vocabulary/errors.ts';
 import { accountRoutes } from './accounts.ts';
@@ -25,7 +25,7 @@ const preflightRoute: Route = {
   path: '/chambers',
   operationId: 'preflightChambers',
   tag: 'Chambers',
-  summary: 'Preflight of a browser (CORS)',
+  summary: 'CORS preflight',
   description: 'The same on every path.',
   responses: { 204: { description: 'Any origin may call.' } },
   handle: preflight,
@@ -47,13 +47,13 @@ export const httpRoutes: readonly Route[] = [
   ...transcriptRoutes,
 ];
 
-/** Returns the response to a request without a route; `json` is the error. */
+/** Responds to a request that no route matches; `json` is the error response. */
 type NoRoute = (c: ForumContext, json: Response) => Promise<Response>;
 
-/** `addFirst` adds middleware before the routes of the same paths. */
-export function createApp(options: HttpOptions, addFirst: (app: ForumApp) => NoRoute): ForumApp {
+/** Calls `addMiddleware` before it adds the routes, so that the middleware runs first. */
+export function createApp(options: HttpOptions, addMiddleware: (app: ForumApp) => NoRoute): ForumApp {
   const app = new Hono<ForumEnv>();
-  const respond = addFirst(app);
+  const respond = addMiddleware(app);
   const context = {
     ...options,
     auth: new Authenticator(options),
@@ -62,7 +62,7 @@ export function createApp(options: HttpOptions, addFirst: (app: ForumApp) => NoR
   app.options('*', preflight);
   for (const { method, path, handle } of httpRoutes) app.on(method.toUpperCase(), path, handle.bind(null, context));
   app.notFound((c) => respond(c, errorResponse(noRoute(app, c.req))));
-  app.onError((error, c) => failed(error, c, options));
+  app.onError((error, c) => respondFailure(error, c, options));
   return app;
 }
 
@@ -75,8 +75,8 @@ function noRoute(app: ForumApp, { method, path }: ForumContext['req']): ForumErr
 }
 
 /**
- * The pattern of the route that serves a request, e.g. `/chambers/:id`, as hono's matchedRoutes has it. The last match is the route.
- * Only preflights are served by a wildcard; for other methods a wildcard is middleware.
+ * Returns the pattern of the route that serves a request, e.g. `/chambers/:id`. The last match is the route. Only preflights are
+ * served by a wildcard; for other methods a wildcard is middleware.
  */
 export function routeOf(app: ForumApp, method: string, path: string): string | undefined {
   const [matches] = app.router.match(method === 'HEAD' ? 'GET' : method, path);
@@ -85,8 +85,8 @@ export function routeOf(app: ForumApp, method: string, path: string): string | u
   return method !== 'OPTIONS' && pattern?.endsWith('*') ? undefined : pattern;
 }
 
-/** Failures of the service are logged with an id that the response also has. */
-function failed(error: Error, c: ForumContext, { onFailure }: HttpOptions): Response {
+/** Logs a failure of the service with an id that the response also carries. */
+function respondFailure(error: Error, c: ForumContext, { onFailure }: HttpOptions): Response {
   const response = errorResponse(error);
   const { status } = response;
   if (status < 500) return response;

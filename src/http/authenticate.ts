@@ -1,4 +1,4 @@
-// Authenticates the signer of a request (RFC 9421, Ed25519), in the order form, digest, registration, verification.
+// Authenticates the signer of a request (RFC 9421, Ed25519). Checks form, digest, registration and signature, in this order.
 import { hash } from 'node:crypto';
 import { digestProblem } from '../crypto/content-digest.ts';
 import { parseDid, weaknessOf } from '../crypto/did-key.ts';
@@ -24,7 +24,7 @@ import { header, type RequestBody, targetUris } from './request.ts';
 const DEV_HEADER = 'x-dev-did';
 
 export interface Authenticated extends Caller {
-  /** What the signature covers, even if the event must not keep it; null for an unsigned request. */
+  /** The request that the signature covers, even if the event must not keep it; null for an unsigned request. */
   readonly received: RequestEvidence | null;
 }
 
@@ -36,7 +36,7 @@ export class Authenticator {
   }
 
   /**
-   * The registered agent that sent a read. Throws FORUM_ERR_SIGNATURE, which names the step that failed, or FORUM_ERR_RATE. Signed
+   * Returns the registered agent that sent a read. Throws FORUM_ERR_SIGNATURE, which names the failed step, or FORUM_ERR_RATE. Signed
    * reads are not logged, so the same request is accepted again while its signature is fresh.
    */
   async authenticate(c: ForumContext, body: RequestBody): Promise<Authenticated> {
@@ -48,12 +48,12 @@ export class Authenticator {
     return caller;
   }
 
-  /** The registered agent that sent a move. The forum charges the agent's rate once it knows that the move is not a retry. */
+  /** Returns the registered agent that sent a move. The forum charges the agent's rate limit once it knows that the move is not a retry. */
   async authenticateMove(c: ForumContext, body: RequestBody, { isRegistration = false } = {}): Promise<Authenticated> {
     return isSigned(c) ? this.#verify(c, body, isRegistration) : this.#unsigned(c, body);
   }
 
-  /** The signer of POST /register, registered or not; undefined if the registration is unsigned, as most are. */
+  /** Returns the signer of POST /register, registered or not; undefined for an unsigned registration. */
   async authenticateRegistration(c: ForumContext, body: RequestBody): Promise<Authenticated | undefined> {
     if (!isSigned(c)) return undefined;
     const caller = await this.authenticateMove(c, body, { isRegistration: true });
@@ -80,7 +80,7 @@ export class Authenticator {
       const signature = requireHeader(c, 'Signature');
       const parsed = parseSignature({ signatureInput, signature });
       const { keyid: did, created, expires } = parsed;
-      if (contentDigest === '') throw new SignatureError('digest', 'the header Content-Digest is absent');
+      if (contentDigest === '') throw new SignatureError('digest', 'the Content-Digest header is missing');
       const problem = digestProblem(contentDigest, digestOf(body));
       if (problem !== undefined) throw new SignatureError('digest', problem);
       const account = await this.#options.forum.signer(did);
@@ -95,7 +95,7 @@ export class Authenticator {
         const isValid = await this.#options.verify(publicKey, base, parsed.signature, queue);
         if (!isValid) continue;
         const devDid = (this.#options.allowUnsigned ? header(c, DEV_HEADER) : undefined) ?? did;
-        if (devDid !== did) throw new SignatureError('key', `the signature is by ${did}, X-Dev-Did names another`);
+        if (devDid !== did) throw new SignatureError('key', `the signature is by ${did}, but X-Dev-Did names another agent`);
         const request = { method, targetUri, body: body.text, contentDigest, signatureInput, signature };
         return {
           did,
@@ -124,13 +124,13 @@ export class Authenticator {
 
 const NONCE = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Earlier releases accepted more, so retries and lines are not judged by it. */
+/** Checks rules that earlier releases lacked, so they do not apply to retries and logged lines. */
 function formProblemOf({ nonce = 'none' }: ParsedSignature, targetUri: string): string | undefined {
-  if (targetUri.includes('?')) return 'query: a signed move takes none';
+  if (targetUri.includes('?')) return 'query: a signed move must have no query string';
   return NONCE.test(nonce) ? undefined : 'Signature-Input: nonce must be 1 to 64 characters of A–Z a–z 0–9 _ -';
 }
 
-/** The key of a registration. Other requests with an unknown key are rejected before it is checked: the check costs more than a verification. */
+/** Returns the key of a registration. Rejects other requests before the check for weak keys, which costs more than a verification. */
 function unregisteredKey(did: string, isRegistration: boolean): Uint8Array {
   const publicKey = parseDid(did);
   if (publicKey === undefined) throw new SignatureError('key', keyidProblem(did));
@@ -143,8 +143,8 @@ function unregisteredKey(did: string, isRegistration: boolean): Uint8Array {
 function keyidProblem(keyid: string): string {
   const [did = '', fragment] = keyid.split('#');
   // Many libraries write a did:key as the DID URL of its only key.
-  const isOfUrl = fragment !== undefined && parseDid(did) !== undefined;
-  return isOfUrl
+  const isDidUrl = fragment !== undefined && parseDid(did) !== undefined;
+  return isDidUrl
     ? 'keyid must be the did:key alone: leave out # and what follows it'
     : 'keyid must be a did:key of an Ed25519 key';
 }
@@ -153,38 +153,38 @@ function notRegistered(did: string): SignatureError {
   return new SignatureError('registration', `${did} is not registered`);
 }
 
-/** contentDigestOf, computed by Node: bodies can be long. */
+/** Returns the same as contentDigestOf, computed by Node because bodies can be long. */
 function digestOf({ bytes }: RequestBody): string {
   return `sha-256=:${hash('sha256', bytes, 'base64')}:`;
 }
 
 function unsignedError(c: ForumContext): SignatureError {
   const labels = labelsOf(header(c, 'signature-input') ?? '');
-  if (labels.length === 0) return new SignatureError('form', 'the headers Signature-Input and Signature are absent');
+  if (labels.length === 0) return new SignatureError('form', 'the Signature-Input and Signature headers are missing');
   return new SignatureError(
     'form',
-    `Signature-Input and Signature have no ${LABEL}, which must be the label of the agent’s signature; their labels are ${labels.join(', ')}`,
+    `Signature-Input and Signature have no signature labelled ${LABEL}; their labels are ${labels.join(', ')}`,
   );
 }
 
 function requireHeader(c: ForumContext, name: 'Signature-Input' | 'Signature'): string {
   const value = header(c, name.toLowerCase());
-  if (value === undefined) throw new SignatureError('form', `the header ${name} is absent`);
+  if (value === undefined) throw new SignatureError('form', `the ${name} header is missing`);
   return value;
 }
 
-/** Signatures that a proxy added do not count. */
+/** Whether the request has a signature other than those added by proxies. */
 function isSigned(c: ForumContext): boolean {
   const [signatureInput, signature] = [header(c, 'signature-input'), header(c, 'signature')];
   if (signatureInput === undefined || signature === undefined) return (signatureInput ?? signature) !== undefined;
   return !isForeignOnly({ signatureInput, signature });
 }
 
-/** The input that the service would have verified, so that the caller can compare. It is made from the caller's own input alone. */
+/** Returns the signature base that the service expected, for the caller to compare. It is built from the caller's own request alone. */
 function expectedSignature(c: ForumContext, body: RequestBody, publicUrls: readonly string[]): ExpectedSignature {
   const received = header(c, 'content-digest') ?? '';
-  const due = digestOf(body);
-  const contentDigest = digestProblem(received, due) === undefined ? received : due;
+  const computed = digestOf(body);
+  const contentDigest = digestProblem(received, computed) === undefined ? received : computed;
   const request = { method: c.req.method, targetUri: targetUris(c, publicUrls)[0] ?? '', contentDigest };
   return { signatureBase: baseOf(c, request), contentDigest };
 }

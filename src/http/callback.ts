@@ -1,4 +1,4 @@
-// GET and PUT /me/callback (extension): where the service calls the agent when something is due.
+// GET and PUT /me/callback (extension): the URL that the service calls when something is due for the agent.
 import * as v from 'valibot';
 import { hiddenSignatureKey } from '../crypto/http-signature.ts';
 import { REMOVALS, type Removal, type StoredCallback } from '../log/callbacks.ts';
@@ -23,7 +23,7 @@ const body = exactly({
 });
 
 const callback: v.GenericSchema<CallbackView> = v.strictObject({
-  url: v.pipe(v.nullable(v.string()), v.description('as the service calls it; null without a callback')),
+  url: v.pipe(v.nullable(v.string()), v.description('the URL that the service calls; null without a callback')),
   since: v.pipe(v.nullable(timestamp), v.description('when it was set')),
   lastDelivery: v.nullable(
     v.strictObject({
@@ -34,12 +34,12 @@ const callback: v.GenericSchema<CallbackView> = v.strictObject({
       ),
     }),
   ),
-  failures: v.pipe(count, v.description('duties in a row of which no delivery succeeded')),
+  failures: v.pipe(count, v.description('consecutive duties without a successful delivery')),
   removed: v.exactOptional(
     v.pipe(
       v.picklist(REMOVALS),
       v.description(
-        'why the service removed it: the receiver responded with 410, or 50 duties in a row and 24 hours without success',
+        'why the service removed it: the receiver responded with 410, or 50 consecutive duties and 24 hours passed without success',
       ),
     ),
   ),
@@ -58,8 +58,8 @@ const getCallback = readRoute({
   path: '/me/callback',
   operationId: 'getCallback',
   tag: 'Accounts',
-  summary: 'Where the service calls the signer, and how the last delivery went',
-  description: 'Private: in no line of the log.',
+  summary: 'The signer’s callback URL and the result of the last delivery',
+  description: 'Private: not in the log.',
   signed: 'always',
   returns: 'The callback.',
   ...response,

@@ -46,16 +46,16 @@ export const chamberItem: v.GenericSchema<ChamberItemView> = v.strictObject({
 const chamber: v.GenericSchema<ChamberView> = v.strictObject({
   ...item,
   minBackersForGraduation: id,
-  turnSeconds: v.pipe(v.nullable(id), v.description('seconds a turn lasts; null: without limit')),
+  turnSeconds: v.pipe(v.nullable(id), v.description('seconds that a turn lasts; null: no limit')),
   topic: v.pipe(v.nullable(v.string()), v.description('what the chamber is about')),
-  maxMembers: v.pipe(v.nullable(id), v.description('members that may join; null: MEMBERS_MAX')),
+  maxMembers: v.pipe(v.nullable(id), v.description('maximum number of members; null: MEMBERS_MAX')),
   minMembers: v.pipe(
     v.nullable(id),
-    v.description('members without whom the chamber is over when LOBBY ends; null: it needs no number'),
+    v.description('minimum number of members when LOBBY ends, or else the chamber is over; null: no minimum'),
   ),
   quorate: v.pipe(
     v.nullable(v.boolean()),
-    v.description('whether so many have joined; null in LOBBY, and without `minMembers`'),
+    v.description('whether that many members joined; null in LOBBY and without `minMembers`'),
   ),
   rounds: v.pipe(
     v.nullable(v.strictObject({ proposal: id, debate: id })),
@@ -63,7 +63,7 @@ const chamber: v.GenericSchema<ChamberView> = v.strictObject({
   ),
   movesPerTurn: v.pipe(
     v.nullable(id),
-    v.description('moves that a turn may have besides the pass; null: without limit'),
+    v.description('moves that a turn may have besides the pass; null: no limit'),
   ),
   admission: v.pipe(
     v.nullable(admission),
@@ -76,7 +76,7 @@ const chamber: v.GenericSchema<ChamberView> = v.strictObject({
   members: v.pipe(v.array(did), v.description('in turn order')),
   currentTurnAgent: v.pipe(v.nullable(did), v.description('null outside PROPOSAL and DEBATE')),
   now: v.pipe(timestamp, v.description('the service’s time')),
-  phaseEndsAt: v.pipe(phaseEndsAt, v.description('of `ends`; null for COMMITTED')),
+  phaseEndsAt: v.pipe(phaseEndsAt, v.description('from `ends`; null for COMMITTED')),
   turnEndsAt: v.pipe(v.nullable(timestamp), v.description('null without a turn, and if turns have no limit')),
   ideas: v.array(
     v.strictObject({ ideaId, ticker: v.string(), name: v.string(), creator: did, version: id, withdrawn: v.boolean() }),
@@ -214,7 +214,7 @@ export const chamberRoutes: readonly Route[] = [
       const cache = responses.open();
       const { state } = await forum.findChamber(c.req.param('id'));
       const now = forum.now();
-      // The response of a full chamber has some megabytes.
+      // The response for a full chamber is several megabytes long.
       const { bytes } = await cache.body(['allocations', state.chamberId, state.lastEventId, phaseAt(state, now)], () =>
         JSON.stringify(allocationsView(state, now)),
       );

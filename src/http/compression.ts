@@ -1,4 +1,4 @@
-// Compresses responses for clients that accept it: documents once for all their readers, history as it is sent. Streams and moves are
+// Compresses responses for clients that accept it: documents once for all readers, history while it is sent. Streams and moves are
 // never compressed.
 import { pipeline, Readable } from 'node:stream';
 import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
@@ -9,22 +9,22 @@ import type { SharedBody } from '../html/response-cache.ts';
 import { acceptedEncoding, type Encoding } from '../vocabulary/accept.ts';
 
 const HISTORY = ['/events', '/chambers/:id/events', '/agents/:did/events', '/chambers/:id/transcript'];
-/** Everything else is short, or a stream. */
+/** Other responses on these paths are short, or streams. */
 const STREAMED_TYPES = /^(?:text\/markdown|application\/x-ndjson);/;
 
 /** Must be registered before the routes of the same paths. */
 export function compressHistory(app: Hono<{ Bindings: Partial<HttpBindings> }>): void {
-  for (const path of HISTORY) app.get(path, streamed);
+  for (const path of HISTORY) app.get(path, compressStream);
 }
 
 interface Document {
   readonly body: SharedBody;
   readonly headers: Readonly<Record<string, string>>;
-  /** All of them by default. */
+  /** Default: all encodings. */
   readonly encodings?: readonly Encoding[];
 }
 
-/** A body with its ETag: 304 for a client that has it, compressed for one that accepts it. */
+/** Responds with the body and its ETag: 304 if the client has it already, compressed if the client accepts it. */
 export async function respondDocument(c: Context, { body, headers, encodings }: Document): Promise<Response> {
   const sent = new Headers({ ...headers, ETag: body.etag });
   sent.append('Vary', 'Accept-Encoding');
@@ -41,10 +41,10 @@ function namesTag(header: string | undefined, etag: string): boolean {
   return header?.split(',').some((item) => item.trim() === '*' || opaque(item) === opaque(etag)) ?? false;
 }
 
-/** The fastest: history is sent once, and few threads compress. */
+/** The fastest level: each compressed history is sent only once, and few threads compress. */
 const LEVEL = 1;
 
-const streamed: MiddlewareHandler = async (c, next) => {
+const compressStream: MiddlewareHandler = async (c, next) => {
   await next();
   const { body, headers } = c.res;
   if (!STREAMED_TYPES.test(headers.get('content-type') ?? '')) return;
@@ -53,11 +53,11 @@ const streamed: MiddlewareHandler = async (c, next) => {
   if (acceptedEncoding(c.req.header('accept-encoding'), ['gzip']) === undefined) return;
   headers.set('Content-Encoding', 'gzip');
   const { status } = c.res;
-  c.res = new Response(gzipped(body), { status, headers });
+  c.res = new Response(gzip(body), { status, headers });
 };
 
 /** Reads the body only as fast as the result is read. When either ends or fails, so does the other. */
-function gzipped(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+function gzip(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
   const compressed = createGzip({ level: LEVEL });
   // Node and the DOM declare the same stream with different types.
   pipeline(Readable.fromWeb(body as NodeReadableStream<Uint8Array>), compressed, () => {});

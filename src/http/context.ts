@@ -18,7 +18,7 @@ export type ForumEnv = { Bindings: Partial<HttpBindings> };
 export type ForumContext = Context<ForumEnv>;
 export type ForumApp = Hono<ForumEnv>;
 
-/** The state of the chain as GET /health reports it. */
+/** The state of the chain that GET /health reports. */
 export interface ChainStatus {
   readonly ok: boolean;
   /** Further members of GET /health, e.g. contract addresses and why it is not ok. */
@@ -28,10 +28,10 @@ export interface ChainStatus {
     readonly pending: number;
     readonly failed: number;
     readonly leads: boolean;
-    /** Why it can't work. */
+    /** Why the relayer can't work. */
     readonly reason?: string;
   };
-  /** For the metrics, since the start; absent without a relayer. */
+  /** Figures for the metrics, since the service started; absent without a relayer. */
   readonly spending?: {
     readonly transactions: number;
     readonly reverts: number;
@@ -44,20 +44,20 @@ export interface ChainStatus {
   };
 }
 
-/** Problems of the log, as GET /health reports them. */
+/** Problems of the log that GET /health reports. */
 export interface LogStatus {
   readonly reason?: string;
   readonly warning?: string;
 }
 
-/** Where agents are called. */
+/** The URLs that the service calls for its agents. */
 export interface Callbacks {
   get(did: string): Promise<StoredCallback | undefined>;
   /** Throws FORUM_ERR_CALLBACK, FORUM_ERR_FORBIDDEN, FORUM_ERR_RATE or FORUM_ERR_CONFLICT. */
-  set(registering: Registering): Promise<void>;
+  set(change: CallbackChange): Promise<void>;
 }
 
-interface Registering {
+interface CallbackChange {
   readonly did: string;
   /** Null removes the callback. */
   readonly url: string | null;
@@ -81,11 +81,11 @@ export interface HttpOptions {
   /** Resolves to the log's name once the service listens. */
   readonly origin: Promise<string>;
   readonly verify: SignatureVerifier;
-  /** Resolves to the 64-byte Ed25519 signature by the key with this seed, which is made off the main thread. */
+  /** Signs off the main thread with the Ed25519 key of this seed; resolves to 64 bytes. */
   readonly sign: (seed: Uint8Array, message: Uint8Array) => Promise<Uint8Array>;
   /** The network that a request counts against. */
   readonly networkOf: (incoming: IncomingMessage) => string;
-  /** The same, and how it was determined. */
+  /** The network that a request counts against, and how it was determined. */
   readonly describeClient: (incoming: IncomingMessage) => ClientNetwork;
   readonly env: string;
   readonly version: string;
@@ -96,7 +96,7 @@ export interface HttpOptions {
   readonly chainStatus: () => ChainStatus;
   /** Undefined while nothing is wrong with the log. */
   readonly logStatus: () => LogStatus | undefined;
-  /** The newest checkpoint that is published. */
+  /** The newest published checkpoint. */
   readonly checkpoint: () => Promise<StoredCheckpoint | undefined>;
   /** Counts an unsigned registration of a new key against its network; throws FORUM_ERR_RATE. */
   readonly requireRegistration: (incoming: IncomingMessage | undefined) => void;
@@ -105,9 +105,9 @@ export interface HttpOptions {
   /** Charges requests by one agent; the forum charges moves. */
   readonly agentRate: Pick<RateLimit, 'take'>;
   readonly todoWatches: TodoWatches;
-  /** Limits the concurrent requests of an agent that wait at GET /me/todo. */
+  /** Limits how many requests of an agent may wait at GET /me/todo at the same time. */
   readonly waits: Quota;
   readonly liveness: Liveness;
-  /** Called for every response of 500 and above, with the id that the response carries. */
+  /** Called for every response with a status of 500 or above, with the id that the response carries. */
   readonly onFailure: (failure: Failure) => void;
 }

@@ -1,4 +1,4 @@
-// Node's HTTP server under the app, hardened and with WebSockets.
+// Node's HTTP server for the app, hardened and with WebSockets.
 import type { createServer, Server } from 'node:http';
 import type { AddressInfo, Server as NetServer } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
@@ -13,7 +13,7 @@ export interface ServerLimits {
   readonly HEADERS_TIMEOUT_SECONDS: number;
   readonly REQUEST_TIMEOUT_SECONDS: number;
   readonly KEEP_ALIVE_SECONDS: number;
-  /** Time without a byte received or sent within a request or a response. */
+  /** How long a request or response may go without a byte received or sent. */
   readonly STALL_SECONDS: number;
   readonly HEADER_BYTES_MAX: number;
   readonly PIPELINED_REQUESTS_MAX: number;
@@ -53,7 +53,7 @@ export function createHttpServer({ fetch, requestLimit, connectionWait, limits, 
     },
   }) as Server;
   server.maxConnections = limits.CONNECTIONS_MAX;
-  // By default Node drops header lines beyond a number, a second Host among them; HEADER_BYTES_MAX bounds them.
+  // By default Node drops header lines beyond a maximum number, perhaps a second Host; HEADER_BYTES_MAX bounds them instead.
   server.maxHeadersCount = 0;
   server.timeout = limits.STALL_SECONDS * 1000;
   handleUpgrades(server, { ...hardening, fetch });
@@ -68,7 +68,7 @@ export interface ListenAddress {
 }
 
 /** `variable` names the setting to change. */
-export class CannotListen extends Error {
+export class ListenError extends Error {
   readonly variable: string;
 
   constructor({ port, host, variables }: ListenAddress, { code = '', message }: NodeJS.ErrnoException) {
@@ -85,11 +85,11 @@ const LISTEN_PROBLEMS: Readonly<Record<string, string>> = {
 };
 const HOST_PROBLEMS: ReadonlySet<string> = new Set(['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EINVAL']);
 
-/** Returns the URL where the server listens; throws CannotListen. */
+/** Returns the URL where the server listens; throws ListenError. */
 export async function listen(server: NetServer, address: ListenAddress): Promise<string> {
   const { port, host } = address;
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => reject(new CannotListen(address, error)));
+    server.once('error', (error) => reject(new ListenError(address, error)));
     server.listen(port, host, resolve);
   });
   return `http://${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`;

@@ -122,10 +122,10 @@ export const ideaRoutes: readonly Route[] = [
   }),
 ];
 
-/** The longest idea has 25 KB. */
+/** An idea has up to 25 KB. */
 const IDEAS_PER_PAGE = 10;
 
-/** Each page waits for its turn among all reads, so that hundreds of concurrent lists do not delay a move. */
+/** Each page waits in the read queue, so that hundreds of concurrent requests do not delay a move. */
 async function* graduatedIdeas({ log, lists }: Store, limit: number): AsyncGenerator<IdeaView> {
   let after: IdeaView | undefined;
   for (let left = limit; left > 0; left -= IDEAS_PER_PAGE) {
@@ -139,37 +139,37 @@ async function* graduatedIdeas({ log, lists }: Store, limit: number): AsyncGener
 
 type Ideas = Iterable<IdeaView> | AsyncIterable<IdeaView>;
 
-/** Most lists fit in one piece, which needs no stream. A failure within the first piece becomes an error response. */
+/** Sends a list that fits in one chunk without a stream. A failure before the end of the first chunk becomes an error response. */
 async function listResponse(ideas: Ideas): Promise<Response> {
-  const pieces = ideasText(ideas);
-  const first = await pieces.next();
-  const body = first.done ? first.value : ReadableStream.from(continued(first.value, pieces));
+  const chunks = ideasText(ideas);
+  const first = await chunks.next();
+  const body = first.done ? first.value : ReadableStream.from(withRest(first.value, chunks));
   return jsonText(body);
 }
 
-async function* continued(first: Buffer, rest: AsyncGenerator<Buffer, Buffer>): AsyncGenerator<Buffer> {
+async function* withRest(first: Buffer, rest: AsyncGenerator<Buffer, Buffer>): AsyncGenerator<Buffer> {
   yield first;
   yield yield* rest;
 }
 
-const PIECE_CHARS = 65_536;
+const CHUNK_CHARS = 65_536;
 
 /**
- * Yields the JSON in pieces and returns the last one: the ideas of a full chamber have megabytes. A slow reader keeps one piece in
- * memory, and other work runs between pieces.
+ * Yields the JSON in chunks and returns the last one, because the ideas of a full chamber have megabytes. A slow reader keeps one
+ * chunk in memory, and other work runs between chunks.
  */
 async function* ideasText(ideas: Ideas): AsyncGenerator<Buffer, Buffer> {
-  let piece = '[';
+  let chunk = '[';
   let separator = '';
   for await (const idea of ideas) {
-    piece += separator + JSON.stringify(idea);
+    chunk += separator + JSON.stringify(idea);
     separator = ',';
-    if (piece.length < PIECE_CHARS) continue;
-    yield Buffer.from(piece);
-    piece = '';
+    if (chunk.length < CHUNK_CHARS) continue;
+    yield Buffer.from(chunk);
+    chunk = '';
     await setImmediate();
   }
-  return Buffer.from(`${piece}]`);
+  return Buffer.from(`${chunk}]`);
 }
 
 function parseChamberId(text: string | undefined): number | undefined {

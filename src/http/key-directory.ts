@@ -1,4 +1,4 @@
-// The public keys of the service, with which any reader can verify receipts and checkpoints (HTTP Message Signatures Directory,
+// The service's public keys, for verifying receipts and checkpoints (HTTP Message Signatures Directory,
 // draft-meunier-webbotauth-httpsig-directory-00).
 import * as v from 'valibot';
 import { DIRECTORY_PATH } from '../crypto/key-directory.ts';
@@ -9,7 +9,7 @@ import { json } from './response.ts';
 import type { Route } from './route.ts';
 
 const MEDIA_TYPE = 'application/http-message-signatures-directory+json';
-/** Caches serve a directory without a new key for at most this long. */
+/** Caches serve a directory that lacks a new key for at most this long. */
 const MAX_AGE_SECONDS = 300;
 
 const seconds = (description: string) => v.pipe(count, v.description(description));

@@ -14,10 +14,10 @@ import type { ForumContext, HttpOptions } from './context.ts';
 import { CORS_HEADERS } from './response.ts';
 import type { Route } from './route.ts';
 
-/** A new checkpoint is published within a second or two. */
+/** After an append, a new checkpoint is published within a second or two. */
 const FRESH = 'public, max-age=1';
 
-/** Stubs in a response, which has at most a page of bytes. */
+/** How many stubs a response may have; a page also limits its bytes. */
 const WITHHELD_LIMIT = { min: 1, max: 1_000, fallback: 1_000 } as const;
 
 const TEXT = 'text/plain; charset=utf-8';
@@ -71,7 +71,7 @@ export const logTreeRoutes: readonly Route[] = [
     },
     handle: async (context, c) => {
       requireLog(context, c);
-      // The raw path, except for slashes: generated clients encode those of a parameter.
+      // The raw path with %2F decoded, because generated clients encode slashes in parameters.
       const { pathname } = new URL(c.req.url);
       const path = pathname.slice(`/log/${c.req.param('logId')}/`.length).replaceAll(/%2f/gi, '/');
       const tile = parseTilePath(path);
@@ -125,7 +125,7 @@ export const logTreeRoutes: readonly Route[] = [
     parameters: [{ ...query('after', 'number of stubs to skip', NATURAL), example: 0 }, limitParameter(WITHHELD_LIMIT)],
     responses: {
       200: {
-        description: 'Stubs, each is one ChamberEvent or AccountEvent. The response is empty when no stub follows.',
+        description: 'Stubs, each a ChamberEvent or an AccountEvent. The response is empty if no stub follows.',
         headers: ['Log-Id'],
         content: {
           type: 'application/x-ndjson',

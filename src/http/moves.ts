@@ -1,4 +1,4 @@
-// The routes of the signed moves, made from their slices.
+// Routes of the signed moves, built from their slices.
 import type { CreateCommand, MoveCommand, PersonalityCommand, RetireCommand } from '../forum/commands.ts';
 import { changePersonality } from '../moves/change-personality.ts';
 import type { Move } from '../moves/move.ts';
@@ -12,7 +12,7 @@ import type { Route } from './route.ts';
 type Command = MoveCommand | CreateCommand | PersonalityCommand | RetireCommand;
 
 export const moveRoutes: readonly Route[] = Object.values({ ...moves, changePersonality, retire }).map((move: Move) => {
-  // A slice is named after its command, which its type can't express.
+  // Each slice is named after its command, but the slice's type can't express that.
   const operation = move.operation as Command['operation'];
   return {
     ...moveEndpoint(move),

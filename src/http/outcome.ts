@@ -1,4 +1,4 @@
-// GET /chambers/:id/outcome (extension): the result of a chamber, in bytes that anybody can compute from its lines.
+// GET /chambers/:id/outcome (extension): the result of a chamber. Anybody can compute the same bytes from its lines.
 import * as v from 'valibot';
 import { type OutcomeView, outcomeOf, outcomeText } from '../../projections/outcome.ts';
 import * as sample from '../moves/samples.ts';
@@ -16,7 +16,7 @@ const outcome: v.GenericSchema<OutcomeView> = v.strictObject({
   createdBy: did,
   quorate: v.pipe(
     v.nullable(v.boolean()),
-    v.description('whether as many members joined as the chamber asked for; null: it asked for no number'),
+    v.description('whether the required number of members joined; null: no number was required'),
   ),
   minBackersForGraduation: id,
   members: v.pipe(
@@ -39,7 +39,7 @@ const outcome: v.GenericSchema<OutcomeView> = v.strictObject({
         proposer: did,
         backers: v.pipe(count, v.description('members who revealed bps > 0 for it')),
         totalBps: v.pipe(count, v.description('sum of the bps that members revealed for it')),
-        shareBps: v.pipe(count, v.description('its part of all that was given to ideas, rounded down')),
+        shareBps: v.pipe(count, v.description('its share of all bps allocated to ideas, rounded down')),
         backersMissing: v.pipe(count, v.description('how many more backers it would have needed to graduate')),
         graduated: v.boolean(),
         withdrawn: v.boolean(),
@@ -59,7 +59,7 @@ const outcome: v.GenericSchema<OutcomeView> = v.strictObject({
   lastEventId: v.pipe(id, v.description('the event that settled the chamber')),
 });
 
-/** A chain takes some seconds for a block. Phases can end early, so clients don't wait for a distant deadline. */
+/** A block takes the chain a few seconds. Phases can end early, so clients must not wait for a distant deadline. */
 const RETRY_SECONDS = { chain: 3, max: 30 } as const;
 
 function retrySeconds(until: Millis | null, now: Millis): number {
@@ -126,7 +126,7 @@ export const outcomeRoutes: readonly Route[] = [
         throw new HttpError('FORUM_ERR_CONFLICT', detail, { 'Retry-After': `${retrySeconds(outcome.until, now)}` });
       });
       const headers = { ...JSON_HEADERS, 'Log-Id': forum.store.log.logId, 'Cache-Control': IMMUTABLE_TEXTS };
-      // An outcome is small: it is not worth Brotli's time.
+      // Outcomes are too small for Brotli to be worth its time.
       return respondDocument(c, { body, headers, encodings: ['gzip'] });
     },
   }),

@@ -1,9 +1,9 @@
-// Serves the requests of a connection one at a time, in their order: Node hands over every pipelined request that it has parsed, up
-// to 64 KiB of them.
+// Serves the requests of a connection one at a time and in order. Node emits every pipelined request that it has parsed, up to 64 KiB
+// of requests at once.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 
-/** Every connection may have this many waiting requests, regardless of the total; with more, it is not read. */
+/** How many waiting requests every connection may have, whatever the total. A connection with more is paused. */
 const WAITING_ALWAYS = 16;
 
 interface Pipeline {
@@ -19,7 +19,7 @@ export class Pipelines {
   readonly #pipelines = new WeakMap<Duplex, Pipeline>();
   #waiting = 0;
 
-  /** Once `waitingMax` requests wait on all connections, those that pipeline most are closed. */
+  /** Once `waitingMax` requests wait on all connections together, a connection that exceeds WAITING_ALWAYS is closed. */
   constructor(waitingMax: number) {
     this.#waitingMax = waitingMax;
   }
@@ -41,19 +41,19 @@ export class Pipelines {
     if (this.#waiting >= this.#waitingMax && pipeline.waiting >= WAITING_ALWAYS) socket.destroy();
     if (socket.destroyed) return;
     this.#count(pipeline, 1);
-    // In the next tick, because an upgrade in the same chunk removes Node's listeners, and a paused socket would never be read again.
+    // Pauses in the next tick: an upgrade in the same chunk removes Node's listeners, and nothing would resume a paused socket.
     if (pipeline.waiting === WAITING_ALWAYS + 1) process.nextTick(() => this.#pause(pipeline, socket));
     previous.once('finish', () => {
       if (socket.destroyed || outgoing.socket === null) return;
       this.#count(pipeline, -1);
-      if (pipeline.waiting === WAITING_ALWAYS && isRead(socket)) socket.resume();
+      if (pipeline.waiting === WAITING_ALWAYS && isParsed(socket)) socket.resume();
       begin();
     });
   }
 
   /**
-   * Calls back once all responses of the connection are sent, unless it closes first. Node has removed its listeners from the
-   * socket, so these replace them: the response continues when the socket drains, and a connection that stalls or fails is closed.
+   * Calls back once all responses of the connection are sent, unless it closes first. Replaces the listeners that Node has removed from
+   * the socket: the response continues when the socket drains, and a connection that stalls or fails is closed.
    */
   whenSent(socket: Duplex, callback: () => void): void {
     const pipeline = this.#pipelines.get(socket);
@@ -71,8 +71,8 @@ export class Pipelines {
     });
   }
 
-  /** The newest response, if bytes written to the socket now would be read as a part of it or of an earlier one. */
-  responseDue(socket: Duplex): ServerResponse | undefined {
+  /** Returns the newest response if a client would take bytes written to the socket now as part of this response or an earlier one. */
+  unsentResponse(socket: Duplex): ServerResponse | undefined {
     const newest = this.#pipelines.get(socket)?.newest;
     if (newest === undefined || isSent(newest)) return undefined;
     const isArriving = newest.socket !== null && !newest.headersSent && !newest.req.complete;
@@ -87,7 +87,7 @@ export class Pipelines {
   }
 
   #pause({ waiting }: Pipeline, socket: Duplex): void {
-    if (waiting > WAITING_ALWAYS && isRead(socket)) socket.pause();
+    if (waiting > WAITING_ALWAYS && isParsed(socket)) socket.pause();
   }
 
   #count(pipeline: Pipeline, change: number): void {
@@ -96,12 +96,12 @@ export class Pipelines {
   }
 }
 
-/** Whether Node parses what the socket receives. */
-function isRead(socket: Duplex): boolean {
+/** Whether Node parses the bytes that the socket receives. */
+function isParsed(socket: Duplex): boolean {
   return socket.listenerCount('data') > 0;
 }
 
-/** Node detaches a response from its socket once it is sent. */
+/** Node detaches a response from its socket once the response is sent. */
 function isSent(response: ServerResponse): boolean {
   return response.writableEnded && response.socket === null;
 }

@@ -1,4 +1,4 @@
-// The Merkle root of a chamber, and proofs of inclusion and consistency for readers without the log.
+// The Merkle root of a chamber, and inclusion and consistency proofs for readers without the log.
 import * as v from 'valibot';
 import { foldPeaks, peakRefs, rootOf } from '../crypto/merkle.ts';
 import { consistencyProof, inclusionProof, type ReadNodes } from '../crypto/merkle-proof.ts';
@@ -75,7 +75,7 @@ export const proofRoutes: readonly Route[] = [
     operationId: 'proveConsistency',
     tag: 'Events',
     summary: 'Proof that a larger tree extends a smaller one',
-    description: 'Proves that the log was only appended to since a root that you kept.',
+    description: 'Proves that the log has only been appended to since a root that you kept.',
     parameters: [
       { ...query('from', 'size of the smaller tree', POSITIVE), example: 2, required: true },
       { ...query('to', 'size of the larger tree', POSITIVE), example: 9, required: true },
@@ -116,7 +116,7 @@ function nodesOf({ forum }: HttpOptions, chamberId: number): ReadNodes {
 function requireLeaf(text: string | undefined, moveCount: number): number {
   const eventId = parseId(text);
   if (eventId !== undefined && eventId <= moveCount) return eventId;
-  const detail = `event ${JSON.stringify(text)} not found: the tree has 1 to ${moveCount}`;
+  const detail = `event ${JSON.stringify(text)} not found: the tree has events 1 to ${moveCount}`;
   throw new ForumError('FORUM_ERR_NOT_FOUND', detail);
 }
 

@@ -1,6 +1,6 @@
-// Limits reads that need no key: few are made at a time, in turn by address, and an address that does not take its responses, or waits
-// for many turns, gets no more. This bounds the memory that they hold and the time that others wait behind them. A turn is never held
-// while the client is waited for: what it sends has arrived before, and what it gets is sent after.
+// Limits unsigned reads: only a few run at once, networks take turns, and a network with too many unread responses or waiting reads is
+// refused. This bounds the memory that reads hold and the time that others wait. No read holds its slot while it waits for the client:
+// the request arrives before the slot is taken, and the response is sent after it is released.
 import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import type { MiddlewareHandler } from 'hono';
@@ -11,26 +11,26 @@ import { type ForumError, invalid } from '../vocabulary/errors.ts';
 import type { ForumApp } from './context.ts';
 
 /**
- * The paths leave out probes, which wait for no slot, what is signed, which has limits by agent, and `/mcp`, which takes its turn once it
- * has read its body. `/chambers/*` also stands for `/chambers`; no path is named twice, since a request would wait for itself.
+ * Probes must not wait, signed requests have limits by agent, and `/mcp` waits for its slot after it has read the body. `/chambers/*` also
+ * matches `/chambers`. No request may match two paths: it would wait for itself.
  */
 const PATHS = ['/', '/chambers/*', '/ideas/*', '/agents/*', '/events', '/log/*'];
 
-/** Each may hold a response of a megabyte while it is made. */
+/** A read may hold a response of a megabyte. */
 const READS_AT_ONCE_MAX = 16;
 const READS_AT_ONCE_PER_NETWORK_MAX = 4;
 
 interface ReadGateOptions {
   readonly networkOf: (incoming: IncomingMessage) => string;
-  /** Reads that wait for a turn, are made or are sent, by network. */
+  /** Counts reads by network, until their responses are sent. */
   readonly underWay: Quota;
-  /** The error for a network that may not ask for more now. */
+  /** Returns the error for a network over its budget. */
   readonly workError: (network: string) => ForumError | undefined;
 }
 
 /**
- * Makes a response when it is the caller's turn; throws FORUM_ERR_RATE. `release` stops counting the response as under way before it has
- * been sent.
+ * Calls `respond` once the caller's network has a free slot; throws FORUM_ERR_RATE. `release` stops counting the read before its response
+ * is sent.
  */
 export type InTurn = <Result>(
   bindings: Partial<HttpBindings>,
@@ -40,7 +40,7 @@ export type InTurn = <Result>(
 export function readGate({ networkOf, underWay, workError }: ReadGateOptions): InTurn {
   const reads = new ConcurrencyLimit({ max: READS_AT_ONCE_MAX, perKeyMax: READS_AT_ONCE_PER_NETWORK_MAX });
   return async ({ incoming, outgoing }, respond) => {
-    // Handshakes are counted as streams, and the service reads from itself for a request that was counted.
+    // Handshakes count as streams, and a request without a socket is made by the service for a request that was counted.
     if (incoming === undefined || outgoing === undefined) return respond(() => {});
     const network = networkOf(incoming);
     const release = underWay.hold(network);
@@ -51,7 +51,7 @@ export function readGate({ networkOf, underWay, workError }: ReadGateOptions): I
       if (!(await waiting.turn)) throw invalid('the connection was closed before its turn');
     }
     try {
-      // Those before it may have taken all that the network may.
+      // Earlier reads may have used up the network's budget.
       const problem = waiting && workError(network);
       if (problem !== undefined) throw problem;
       return await respond(release);
@@ -66,7 +66,7 @@ export function readGateRoutes(app: ForumApp, inTurn: InTurn): void {
   const gate: MiddlewareHandler<{ Bindings: Partial<HttpBindings> }> = (c, next) =>
     inTurn(c.env, async (release) => {
       await next();
-      // A stream stays open, and has a limit of its own.
+      // A stream stays open and has its own limit.
       if (c.res.headers.get('content-type')?.startsWith('text/event-stream')) release();
     });
   for (const path of PATHS) app.get(path, gate);

@@ -11,7 +11,7 @@ import { json, jsonText } from './response.ts';
 
 const CHAMBERS_MAX = 10_000;
 
-export interface Answered {
+export interface CommandResult {
   /** The response's body. */
   readonly value: unknown;
   /** Null for a command that changed nothing, which has no receipt. */
@@ -34,25 +34,25 @@ export class ReceiptSigner {
   }
 
   /** If the requested receipt can't be produced, the response is unsigned (RFC 9421, 5.2). */
-  async respond(c: ForumContext, { value, event, received }: Answered): Promise<Response> {
-    const asked = header(c, 'accept-signature');
-    if (asked === undefined || event === null || received === null) return json(value);
-    const wish = wantedReceipt(asked);
-    if (wish === undefined) return json(value);
+  async respond(c: ForumContext, { value, event, received }: CommandResult): Promise<Response> {
+    const acceptSignature = header(c, 'accept-signature');
+    if (acceptSignature === undefined || event === null || received === null) return json(value);
+    const wanted = wantedReceipt(acceptSignature);
+    if (wanted === undefined) return json(value);
     const now = this.#options.forum.now();
     const key = await this.#keyFor(event, now);
-    if (wish.keyid !== undefined && wish.keyid !== key.thumbprint) return json(value);
+    if (wanted.keyid !== undefined && wanted.keyid !== key.thumbprint) return json(value);
     const body = JSON.stringify(value);
     const response = responseOf(event, body, this.#options.forum.store.log.logId);
-    const params = receiptParams(wish, { created: Math.floor(now / 1000), keyid: key.thumbprint });
-    const base = receiptBase(wish.components, params, { request: received, response });
+    const params = receiptParams(wanted, { created: Math.floor(now / 1000), keyid: key.thumbprint });
+    const base = receiptBase(wanted.components, params, { request: received, response });
     const signature = await this.#options.sign(key.seed, Buffer.from(base));
     return jsonText(body, {
       'Content-Digest': response.contentDigest,
       Event: response.event,
       'Log-Id': response.logId,
-      'Signature-Input': `${wish.label}=${params}`,
-      Signature: `${wish.label}=:${Buffer.from(signature).toString('base64')}:`,
+      'Signature-Input': `${wanted.label}=${params}`,
+      Signature: `${wanted.label}=:${Buffer.from(signature).toString('base64')}:`,
       'Cache-Control': 'no-transform',
     });
   }
@@ -73,7 +73,7 @@ export class ReceiptSigner {
   }
 }
 
-/** The parts of the response that the receipt covers. */
+/** Returns the parts of the response that the receipt covers. */
 function responseOf(event: ForumEvent, body: string, logId: string) {
   const leaf = storedLeaf(Buffer.from(toLine(event)));
   return {

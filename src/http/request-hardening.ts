@@ -1,5 +1,5 @@
-// Node's server before the adapter: rejects requests that are over their limits or ambiguous, and reads new connections of a
-// network that took too much of the main thread later.
+// Node's HTTP server, which runs before the adapter: rejects requests that are over their limits or ambiguous, and delays reading new
+// connections of networks that exceed their budget of main-thread time.
 import {
   createServer,
   type IncomingMessage,
@@ -15,10 +15,10 @@ import type { Pipelines } from './pipelines.ts';
 import { type RequestHeads, statusOfHead } from './request-head.ts';
 import { errorParts } from './response.ts';
 
-/** Why a request is rejected before it is read: too many from its address, or the service is stopping. */
+/** Returns the error for a request to reject before it is read: its address sends too many, or the service is stopping. */
 export type RequestLimit = (incoming: IncomingMessage) => ForumError | undefined;
 
-/** How long no request of a new connection should be read: its address took more of the main thread than it may. */
+/** Returns how long to delay reading a new connection; not 0 if its address exceeds its budget of main-thread time. */
 export type ConnectionWait = (socket: Socket) => Millis;
 
 export interface Hardening {
@@ -28,12 +28,12 @@ export interface Hardening {
   readonly pipelines: Pipelines;
 }
 
-/** A createServer like that of node:http, whose servers call the listener only with requests that passed all checks. */
+/** Returns a createServer like that of node:http, whose servers call the listener only with requests that pass all checks. */
 export function hardenedServer({ requestLimit, connectionWait, heads, pipelines }: Hardening) {
   return (options: ServerOptions, listener: RequestListener): Server => {
     const admit: RequestListener = (incoming, outgoing) => {
       const problem = requestLimit(incoming) ?? heads.problemOf(incoming);
-      // Node drops what follows such a request in the same packet.
+      // Node drops the bytes that follow such a request in the same packet.
       if (READS_UPGRADE_BODIES && incoming.headers.upgrade && hasBody(incoming))
         outgoing.setHeader('Connection', 'close');
       if (problem === undefined) listener(incoming, outgoing);
@@ -48,7 +48,7 @@ export function hardenedServer({ requestLimit, connectionWait, heads, pipelines 
       reject(incoming, outgoing, invalid('Expect: only 100-continue is supported'), 417);
     };
     server.on('checkExpectation', rejectExpectation);
-    // Node takes `x 100-continue` for 100-continue, other parsers for an unknown expectation, so they would wait for another response.
+    // Node treats `x 100-continue` as 100-continue. Other parsers treat it as an unknown expectation and would wait for another response.
     return server.on('checkContinue', (incoming: IncomingMessage, outgoing: ServerResponse) => {
       if (incoming.headers.expect?.toLowerCase() !== '100-continue') return rejectExpectation(incoming, outgoing);
       outgoing.writeContinue();
@@ -57,10 +57,10 @@ export function hardenedServer({ requestLimit, connectionWait, heads, pipelines 
   };
 }
 
-/** Since version 25, Node reads the body of an upgrade itself, and can hand over a stream in place of the socket. */
+/** Since version 25, Node reads the body of an upgrade itself, and may emit a stream in place of the socket. */
 const READS_UPGRADE_BODIES = Number.parseInt(process.versions.node, 10) >= 25;
 
-/** Node serves a request with a body as if it had no `Upgrade`, if it would read the body otherwise. */
+/** Makes Node ignore the `Upgrade` of a request with a body if Node would read that body itself. */
 const UPGRADE_OPTIONS: ServerOptions = READS_UPGRADE_BODIES
   ? { shouldUpgradeCallback: (request) => !hasBody(request) }
   : {};
@@ -72,18 +72,18 @@ function hasBody({ headers }: IncomingMessage): boolean {
 
 const CONNECTION_WAIT_MS_MAX = 2_500;
 
-/** Parsing what a connection pipelines costs as much as responding to it. */
+/** Delays reading rather than responding, because parsing pipelined requests costs as much as serving them. */
 function readAfter(socket: Socket, wait: Millis): void {
   if (wait === 0) return;
-  // Node begins to read in a tick that is scheduled already.
+  // Node has already scheduled the tick in which it begins to read.
   process.nextTick(() => socket.pause());
-  // Connections that were made together are not read together.
+  // The jitter separates connections that were opened together.
   const millis = Math.min(wait, CONNECTION_WAIT_MS_MAX) * (1 + Math.random());
   const waiting = setTimeout(() => socket.resume(), millis);
   socket.once('close', () => clearTimeout(waiting));
 }
 
-/** The delay makes an address that ignores a 429 cost less than one that is served: its connections send no more meanwhile. */
+/** During the delay a connection sends no further request, so an address that ignores a 429 costs less than one that is served. */
 const RATE_DELAY_MS = 250;
 
 function reject(
@@ -93,7 +93,7 @@ function reject(
   status = statusOfHead(problem),
 ): void {
   const { headers, body } = errorParts(problem);
-  // A new connection costs more than all else in a rejected request.
+  // A new connection would cost more than the rest of a rejected request.
   const isKept = problem.code === 'FORUM_ERR_RATE' && !hasBody(incoming);
   const framing = { 'Content-Length': Buffer.byteLength(body), ...(!isKept && { Connection: 'close' }) };
   outgoing.writeHead(status, { ...headers, ...framing }).end(body);

@@ -1,4 +1,4 @@
-// Rejects requests by their head: those that two parsers could read differently, and heads that are too large.
+// Rejects requests whose heads are too large, or that two parsers could read differently.
 import type { IncomingMessage } from 'node:http';
 import { domainToUnicode } from 'node:url';
 import { parseTarget } from '../crypto/http-signature.ts';
@@ -6,7 +6,7 @@ import { ForumError, invalid } from '../vocabulary/errors.ts';
 
 export const VERSIONS = 'only HTTP/1.1 and HTTP/1.0 are supported';
 
-/** The target has no backslash, which URL parsers take for a slash, and no fragment, which is not part of a target. */
+/** Excludes a backslash, which URL parsers treat as a slash, and a fragment, which is not part of a target. */
 const TARGET = /^\/[!"$-[\]-~]*$/;
 
 /** Checks the heads of requests to one server. */
@@ -19,8 +19,8 @@ export class RequestHeads {
   }
 
   /**
-   * The first problem of the head: another version of HTTP, too many bytes, two Host or Content-Type headers (Node takes the first,
-   * others may not), an absolute-form or non-ASCII target, a missing or malformed host.
+   * Returns the error for the first problem of the head: an unsupported HTTP version, too many bytes, two Host or Content-Type headers
+   * (Node uses the first, others may not), an absolute-form or non-ASCII target, a missing or malformed Host.
    */
   problemOf({ method = '', url: target = '', httpVersion, headers, rawHeaders }: IncomingMessage) {
     if (httpVersion !== '1.1' && httpVersion !== '1.0') return invalid(VERSIONS);
@@ -47,29 +47,29 @@ export class RequestHeads {
   }
 }
 
-/** The status of a request that is rejected before its body is read. */
+/** Returns the status for a request that is rejected before its body is read. */
 export function statusOfHead({ code, status }: ForumError): number {
   return code === 'FORUM_ERR_TOO_LARGE' ? 431 : status;
 }
 
-/** The Host has no empty labels. A name has at most 253 characters, a port 6 with its colon. */
+/** Excludes empty labels. A name has at most 253 characters, and a port has at most 6 with its colon. */
 const HOST = /^(?!\.|.*\.\.)[\w.:[\]-]{1,259}$/;
-const HOSTS_KEPT_MAX = 100;
+const HOSTS_CACHED_MAX = 100;
 
 /**
- * Knows whether every URL parser accepts a host, those of auditors included. Parsing costs more than all other checks together, so
- * accepted hosts are kept.
+ * Accepts hosts that every URL parser accepts, including those of auditors. Parsing costs more than all other checks together, so
+ * accepted hosts are cached.
  */
 class AcceptedHosts {
-  readonly #kept = new Set<string>();
+  readonly #accepted = new Set<string>();
 
   has(host: string): boolean {
-    if (this.#kept.has(host)) return true;
+    if (this.#accepted.has(host)) return true;
     const name = HOST.test(host) ? parseTarget(`http://${host}/`)?.hostname : undefined;
-    // The parser of Node 24 accepts internationalised labels that cannot be decoded.
+    // Node 24's parser accepts internationalised labels that cannot be decoded.
     if (name === undefined || /(^|\.)xn--/.test(domainToUnicode(name))) return false;
-    if (this.#kept.size >= HOSTS_KEPT_MAX) this.#kept.clear();
-    this.#kept.add(host);
+    if (this.#accepted.size >= HOSTS_CACHED_MAX) this.#accepted.clear();
+    this.#accepted.add(host);
     return true;
   }
 }

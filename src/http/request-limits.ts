@@ -1,4 +1,4 @@
-// Rejects requests of addresses and agents beyond their rates, and all requests once the service is stopping.
+// Rejects requests from addresses and agents over their rate limits, and all requests once the service is stopping.
 import type { IncomingMessage } from 'node:http';
 import type { BlockList, Socket } from 'node:net';
 import { type ClientNetwork, clientNetwork, isForwarded } from '../connections/client-address.ts';
@@ -8,7 +8,7 @@ import type { Millis } from '../vocabulary/values.ts';
 
 export interface RateLimits {
   readonly perSecond: number;
-  /** Requests accepted at once after a pause. */
+  /** Requests accepted at once after an idle period. */
   readonly burst: number;
 }
 
@@ -16,8 +16,8 @@ export interface RateLimits {
 const CALLERS_MAX = 100_000;
 
 /**
- * A token bucket for each caller, by the generic cell rate algorithm: a bucket is the time at which it is full again, so nothing
- * refills it, and a full one is forgotten.
+ * A token bucket for each caller, by the generic cell rate algorithm: the limiter stores only the time at which a bucket is full again,
+ * so no timer refills buckets, and full buckets take no memory.
  */
 export class RateLimit {
   readonly #interval: Millis;
@@ -25,7 +25,7 @@ export class RateLimit {
   readonly #fillTime: Millis;
   readonly #callersMax: number;
   readonly #clock: () => Millis;
-  /** When each caller's bucket is full again; callers in neither map have full ones. */
+  /** When each caller's bucket is full again; callers in neither map have full buckets. */
   #recent = new Map<string, Millis>();
   #older: ReadonlyMap<string, Millis> = new Map();
   #rotateAt: Millis;
@@ -40,7 +40,7 @@ export class RateLimit {
     this.#rotateAt = clock() + this.#fillTime;
   }
 
-  /** Takes a token from the caller's bucket and returns 0, or returns the milliseconds until there is one. */
+  /** Takes a token from the caller's bucket and returns 0, or returns the milliseconds until a token is available. */
   take(caller: string): Millis {
     const wait = this.wait(caller);
     if (wait === 0) this.charge(caller, 1);
@@ -51,23 +51,23 @@ export class RateLimit {
     return Math.max(0, this.#fullAt(caller) - this.#slack - this.#clock());
   }
 
-  /** Takes tokens, or fractions, even if the bucket lacks them: the caller then waits longer. */
+  /** Takes tokens or fractions of tokens, even from an empty bucket: the caller then waits longer. */
   charge(caller: string, tokens: number): void {
     const now = this.#clock();
     if (now >= this.#rotateAt || this.#recent.size >= this.#callersMax) this.#forget(now);
     this.#recent.set(caller, Math.max(now, this.#fullAt(caller)) + this.#interval * tokens);
   }
 
-  /** Forgets callers whose buckets are full again. Those in debt are kept for longer than a bucket takes to fill. */
+  /** Forgets callers whose buckets are full again, but keeps callers in debt. */
   #forget(now: Millis): void {
-    const owing = new Map<string, Millis>();
+    const inDebt = new Map<string, Millis>();
     for (const [caller, fullAt] of this.#older) {
-      // Leaves space for others: with too many callers, a rotation always forgets some.
-      if (owing.size >= this.#callersMax / 2) break;
-      if (fullAt > now && !this.#recent.has(caller)) owing.set(caller, fullAt);
+      // Leaves room for new callers: if there are too many, each rotation forgets some.
+      if (inDebt.size >= this.#callersMax / 2) break;
+      if (fullAt > now && !this.#recent.has(caller)) inDebt.set(caller, fullAt);
     }
     this.#older = this.#recent;
-    this.#recent = owing;
+    this.#recent = inDebt;
     this.#rotateAt = now + this.#fillTime;
   }
 
@@ -92,7 +92,7 @@ interface RequestLimitsOptions {
   /** Called once, with the first address that forwards requests and is not a trusted proxy. */
   readonly onUntrustedProxy?: (address: string) => void;
   readonly perAddress: RateLimits;
-  /** Milliseconds of the main thread. */
+  /** Milliseconds of main-thread time. */
   readonly workPerAddress: RateLimits;
   /** Unsigned registrations of new keys. */
   readonly registrationsPerAddress: RateLimits;
@@ -136,21 +136,21 @@ export class RequestLimits {
     const { network, isProxied } = clientNetwork(this.#trustedProxies, incoming);
     const client = { network, charge: (millis: Millis) => this.#work.charge(network, millis) };
     if (!isProxied) this.#clients.set(incoming.socket, client);
-    if (!isProxied && isForwarded(incoming)) this.#noteUntrusted(network);
+    if (!isProxied && isForwarded(incoming)) this.#reportUntrustedProxy(network);
     return client;
   }
 
-  #noteUntrusted(network: string): void {
+  #reportUntrustedProxy(network: string): void {
     this.#onUntrustedProxy?.(network);
     this.#onUntrustedProxy = undefined;
   }
 
-  /** From now on every request is rejected with FORUM_ERR_UNAVAILABLE. */
+  /** Rejects all further requests with FORUM_ERR_UNAVAILABLE. */
   close(): void {
     this.#isClosed = true;
   }
 
-  /** The error for a request that is not admitted. The calling context's main-thread time is charged to its network from here on. */
+  /** Returns the error for a request to reject. Charges the calling context's main-thread time to the request's network from here on. */
   reject(incoming: IncomingMessage): ForumError | undefined {
     if (this.#isClosed) return unavailable('the service is stopping, retry');
     const client = this.#clientOf(incoming);
@@ -161,13 +161,13 @@ export class RequestLimits {
     return wait > 0 ? rateError(wait, 'requests from your address') : undefined;
   }
 
-  /** The error for a network over its budget of main-thread time. */
+  /** Returns the error for a network over its budget of main-thread time. */
   workError(network: string): ForumError | undefined {
     const wait = this.#work.wait(network);
     return wait > 0 ? rateError(wait, 'costly requests from your address') : undefined;
   }
 
-  /** How long a new connection should not be read; 0 for a trusted proxy's, whose requests count against others. */
+  /** Returns how long to delay reading a new connection; 0 for a trusted proxy's, whose requests count against its clients. */
   connectionWait(socket: Socket): Millis {
     const { network, isProxied } = clientNetwork(this.#trustedProxies, { socket, headers: {} });
     return isProxied ? 0 : this.workWait(network);
@@ -178,7 +178,7 @@ export class RequestLimits {
     return this.#work.wait(network);
   }
 
-  /** Charges an unsigned registration of a new key: keys cost nothing to make. Throws FORUM_ERR_RATE. */
+  /** Charges an unsigned registration of a new key, because keys cost nothing to generate. Throws FORUM_ERR_RATE. */
   requireRegistration(incoming: IncomingMessage | undefined): void {
     const wait = this.#registrations.take(incoming === undefined ? '' : this.networkOf(incoming));
     if (wait > 0) throw rateError(wait, 'registrations from your address');

@@ -7,8 +7,8 @@ import type { JsonValue } from '../vocabulary/values.ts';
 import type { ForumContext } from './context.ts';
 
 /**
- * A request header by its lower-case name; repeated lines are joined by ", ". It is read from Node's request if there is one, because
- * hono checks and copies on every access.
+ * Returns a request header by its lower-case name, with repeated lines joined by ", ". Reads Node's request if there is one, because hono
+ * checks and copies on every access.
  */
 export function header(c: ForumContext, name: string): string | undefined {
   const { incoming } = c.env;
@@ -17,7 +17,7 @@ export function header(c: ForumContext, name: string): string | undefined {
   return Array.isArray(value) ? value.join(', ') : value;
 }
 
-/** The URLs that the client can have used, most likely first: made from the raw target, never a normalised URL (RFC 9421, 2.2.2). */
+/** Returns the URLs that the client may have used, most likely first, with the raw target, never normalised (RFC 9421, 2.2.2). */
 export function targetUris(c: ForumContext, publicUrls: readonly string[]): readonly string[] {
   let target = c.env.incoming?.url;
   if (target === undefined) {
@@ -27,9 +27,9 @@ export function targetUris(c: ForumContext, publicUrls: readonly string[]): read
   return baseUrls(c, publicUrls).map((url) => url + target);
 }
 
-/** The public URLs, with the one that the Host header names first; without any, the URL of the request. */
+/** Returns the public URLs, starting with the URL that the Host header names; without public URLs, the URL of the request. */
 function baseUrls(c: ForumContext, publicUrls: readonly string[]): readonly [string, ...string[]] {
-  // Only requests without a socket have their host in the URL alone.
+  // Requests without a socket have their host only in the URL.
   const host = header(c, 'host') ?? (c.env.incoming === undefined ? new URL(c.req.url).host : '');
   const [first, ...others] = publicUrls;
   if (first === undefined) return [`http://${host}`];
@@ -37,14 +37,14 @@ function baseUrls(c: ForumContext, publicUrls: readonly string[]): readonly [str
   return used === undefined ? [first, ...others] : [used, ...publicUrls.filter((url) => url !== used)];
 }
 
-/** The base URL that the client uses: signatures cover it. */
+/** Returns the base URL that the client uses, which its signatures cover. */
 export function baseUrlOf(c: ForumContext, publicUrls: readonly string[]): string {
   return baseUrls(c, publicUrls)[0];
 }
 
 /**
- * The names of the service that a wallet's proof can contain: its base URLs, which other services on the same origin do not share, and
- * their origins, which earlier clients name.
+ * Returns the names of the service that a wallet proof may contain: its base URLs, which other services on the same origin do not share,
+ * and their origins, which earlier clients sign.
  */
 export function serviceNames(c: ForumContext, publicUrls: readonly string[]): readonly string[] {
   const urls = baseUrls(c, publicUrls).map((url) => new URL(url));
@@ -61,18 +61,17 @@ export interface RequestBody {
 
 const NO_BODY: RequestBody = { bytes: new Uint8Array(0), text: '', json: undefined };
 const JSON_TYPE = /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i;
-/** The line of such a request, with the decided facts, is within the limit of clients and auditors (READ_LIMITS). */
+/** Keeps the line of the request, with the decided facts, within the limit of clients and auditors (READ_LIMITS). */
 const BODY_VALUES_MAX = 40_000;
 
 /** Throws FORUM_ERR_TOO_LARGE, FORUM_ERR_MEDIA_TYPE or FORUM_ERR_VALIDATION, in this order. */
 export async function readBody(c: ForumContext, maxBytes: number): Promise<RequestBody> {
-  // The adapter reads for another half second, so that a client that is still sending gets the response, and then closes the connection.
+  // The adapter reads for another half second, so that a client that is still sending gets the response, then closes the connection.
   const tooLarge = () => new ForumError('FORUM_ERR_TOO_LARGE', `body: at most ${maxBytes} bytes are accepted`);
   if (Number(header(c, 'content-length') ?? 0) > maxBytes) throw tooLarge();
   const { incoming } = c.env;
   const chunks: Uint8Array[] = incoming === undefined ? [new Uint8Array(await c.req.arrayBuffer())] : [];
   if (incoming !== undefined) {
-    // A body of unknown length is rejected at the limit.
     await new Promise<void>((resolve, reject) => {
       let size = 0;
       incoming.on('data', (chunk: Buffer) => {

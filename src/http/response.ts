@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { type ErrorCode, ForumError } from '../vocabulary/errors.ts';
 
-/** Every response may be read by every origin (specification, What the service does, 8). */
+/** Let every origin read every response (specification, What the service does, 8). */
 export const CORS_HEADERS = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Expose-Headers':
@@ -20,7 +20,7 @@ const PREFLIGHT_HEADERS = {
 
 export const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8', ...CORS_HEADERS } as const;
 
-/** Any origin may call, on every path. */
+/** Allows calls from any origin, on every path. */
 export function preflight(): Response {
   return new Response(null, { status: 204, headers: PREFLIGHT_HEADERS });
 }
@@ -29,7 +29,7 @@ export function json(body: unknown, headers?: Readonly<Record<string, string>>):
   return jsonText(JSON.stringify(body), headers);
 }
 
-/** 200 with serialised JSON. */
+/** Returns a 200 whose body is JSON already. */
 export function jsonText(
   body: string | Uint8Array | ReadableStream,
   headers?: Readonly<Record<string, string>>,
@@ -37,7 +37,7 @@ export function jsonText(
   return new Response(body, { headers: headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS });
 }
 
-/** An error with headers, e.g. Allow. */
+/** An error that adds headers to its response, e.g. Allow. */
 export class HttpError extends ForumError {
   readonly headers: Readonly<Record<string, string>>;
 
@@ -52,7 +52,7 @@ export function errorResponse(error: unknown): Response {
   return new Response(body, init);
 }
 
-/** A ForumError with its status and `{ error, detail }`. Any other error is a defect, whose details are not shown. */
+/** Returns status, headers and body of an error response. An error other than a ForumError is a defect, and its details are not shown. */
 export function errorParts(error: unknown) {
   const known = error instanceof ForumError ? error : new ForumError('FORUM_ERR_INTERNAL', 'internal error');
   const headers: Readonly<Record<string, string>> = { ...JSON_HEADERS, ...headersOf(known) };
@@ -67,10 +67,10 @@ function headersOf(error: ForumError): Readonly<Record<string, string>> {
 
 const PROCESS = randomBytes(6).toString('base64url');
 const ids = new WeakMap<object, string>();
-/** Counts for the process, so that ids are unique in its log even if it runs several services. */
+/** One counter for the process, so that ids are unique in its log even if it runs several services. */
 let count = 0;
 
-/** An id that links a response to the log entry of its request; created on first use. */
+/** Returns the id that links a response to the log entry of its request, and creates it on first use. */
 export function requestIdOf(request: object): string {
   const id = ids.get(request) ?? `${PROCESS}-${(++count).toString(36)}`;
   ids.set(request, id);

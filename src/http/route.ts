@@ -9,20 +9,20 @@ export interface RouteContext extends HttpOptions {
   readonly receipts: ReceiptSigner;
 }
 
-/** The description of an endpoint, with its handler. */
+/** An endpoint's description and handler. */
 export interface Route extends Endpoint {
   readonly handle: (context: RouteContext, c: ForumContext) => Response | Promise<Response>;
 }
 
 interface ReadRoute<Body> extends Omit<Route, 'method' | 'body' | 'responses'>, Pick<ResponseDescription, 'headers'> {
   readonly returns: string;
-  /** The name of the schema's component. */
+  /** The name of the schema among the components of the OpenAPI document. */
   readonly name: string;
   readonly schema: v.GenericSchema<Body>;
   readonly example: NoInfer<Body>;
 }
 
-/** A GET with a JSON response; the compiler checks its example against the schema. */
+/** Returns the route of a GET with a JSON response; the compiler checks the example against the schema. */
 export function readRoute<Body>({ returns, headers, name, schema, example, ...route }: ReadRoute<Body>): Route {
   const content = { name, schema, example };
   return { method: 'get', ...route, responses: { 200: { description: returns, headers, content } } };

@@ -17,7 +17,7 @@ import { workedSignature } from './worked-example.ts';
 
 export const SERVICE_NAME = 'Chamber Coordination Service';
 
-/** The descriptions of the service for programs, people and language models (RFC 8288, RFC 8631). */
+/** Links to descriptions of the service for programs, people and language models (RFC 8288, RFC 8631). */
 const LINK =
   '<openapi.json>; rel="service-desc", <docs>; rel="service-doc", <llms.txt>; rel="describedby", <agent-guide>; rel="help"';
 
@@ -25,11 +25,11 @@ const chain = v.strictObject({
   chainId: v.nullable(id),
   registryAddress: address,
   factoryAddress: address,
-  rpcUrl: v.exactOptional(v.pipe(v.string(), v.description('of the development chain that the service runs'))),
+  rpcUrl: v.exactOptional(v.pipe(v.string(), v.description('URL of the development chain that the service runs'))),
   relayer: v.strictObject({
     ok: v.exactOptional(v.boolean()),
     reason: v.exactOptional(v.pipe(v.string(), v.description('why the relayer cannot work'))),
-    pending: v.pipe(count, v.description('transactions to be done')),
+    pending: v.pipe(count, v.description('outstanding transactions')),
     failed: v.pipe(count, v.description('deployments that failed')),
     leads: v.pipe(v.boolean(), v.description('whether this node relays; other nodes on the log stand by')),
   }),
@@ -185,19 +185,20 @@ async function logOf({ forum, keys, origin }: HttpOptions): Promise<v.InferOutpu
   return { logId, origin: name, prefix: `/log/${logId}`, checkpointKey };
 }
 
-/** A header of GET /ready, for operators: the network that the request counts against, and how it was determined. */
+/** A header of GET /ready that shows operators the network that the request counts against, and how it was determined. */
 export const CLIENT_NETWORK = 'Client-Network';
 
 /**
- * `direct`: the network of the connection; `client`: a trusted proxy named it; `trusted`: the network of a trusted proxy that named only
- * trusted addresses, e.g. for a client on its machine; `proxy`: the network of a trusted proxy that named no client.
+ * `direct`: the network of the connection; `client`: the network of the client that a trusted proxy named; `trusted`: the network of a
+ * trusted proxy that named only trusted addresses, e.g. for a client on its machine; `proxy`: the network of a trusted proxy that named
+ * no client.
  */
 function formatClient({ network, isProxied, isNamed }: ClientNetwork, isForwarded: boolean): string {
   const unnamed = isForwarded ? 'trusted' : 'proxy';
   return `${network}, ${isNamed ? 'client' : isProxied ? unnamed : 'direct'}`;
 }
 
-/** Probes have their own queue in the verifier, so they neither wait for callers nor delay them. */
+/** Probes have their own queue in the verifier, so they neither wait for other callers nor delay them. */
 const PROBE = { network: 'GET /ready', did: sample.ALICE };
 const { signatureBase, signature } = workedSignature();
 

@@ -7,17 +7,20 @@ import type { ForumContext } from './context.ts';
 import { CORS_HEADERS } from './response.ts';
 import type { RouteContext } from './route.ts';
 
-interface Waiting {
+interface LongPoll {
   readonly did: string;
   readonly since: string | undefined;
   readonly seconds: number;
 }
 
-/** The first list of another version; without `since` also the first list if anything is due. When the time is up, the current list. */
+/**
+ * Resolves to the first list with another version than `since`, or without `since`, to the first list if anything is due, otherwise to the
+ * next version. After `seconds`, resolves to the current list.
+ */
 export async function changedList(
   { forum, todoWatches }: RouteContext,
   { env: { outgoing } }: ForumContext,
-  { did, since, seconds }: Waiting,
+  { did, since, seconds }: LongPoll,
 ): Promise<TodoList> {
   const ending = new AbortController();
   const end = () => ending.abort();
@@ -36,21 +39,21 @@ export async function changedList(
   return forum.todoLists.of(did, forum.now());
 }
 
-/** Items that are due come first. */
+/** Relies on the order: items that are due come first. */
 function isDue({ items: [first] }: TodoList): boolean {
   return first !== undefined && first.must !== 'wait';
 }
 
-interface Following {
+interface ListStream {
   readonly did: string;
-  /** The JSON of a response. */
-  readonly answer: (list: TodoList) => Promise<Buffer>;
+  /** Serialises a response. */
+  readonly serialise: (list: TodoList) => Promise<Buffer>;
 }
 
 export function streamLists(
   { liveness, todoWatches, waits }: RouteContext,
   c: ForumContext,
-  { did, answer }: Following,
+  { did, serialise }: ListStream,
 ): Response {
   // Streams are served over sockets.
   const { incoming, outgoing } = c.env as HttpBindings;
@@ -59,7 +62,7 @@ export function streamLists(
     for await (const list of todoWatches.lists(did, signal)) {
       if (list.version === sent) continue;
       sent = list.version;
-      await sink.send(Buffer.from(`data: ${await answer(list)}\n\n`));
+      await sink.send(Buffer.from(`data: ${await serialise(list)}\n\n`));
     }
   };
   const open = (sink: EventSink) => {

@@ -1,4 +1,4 @@
-// The agents whose lists (GET /me/todo) are watched.
+// Watches the lists of agents (GET /me/todo), each once for all requests that wait for it.
 import type { Forum } from '../forum/forum.ts';
 import type { TodoList } from '../forum/todo-lists.ts';
 import { WatchedAgent, type Watcher } from './watched-agent.ts';
@@ -16,15 +16,15 @@ export class TodoWatches {
     return this.#isClosed;
   }
 
-  /** Ends every wait, also those that begin later. */
+  /** Ends every wait, including those that begin later. */
   close(): void {
     this.#isClosed = true;
     for (const agent of this.#agents.values()) agent.end();
   }
 
   /**
-   * Yields the agent's list, read after this call, then again whenever it can have changed; a slow reader gets only the newest. Ends
-   * when the signal aborts or the watches are closed; throws the error of a failed read.
+   * Yields the agent's list, read after this call, then again whenever the list may have changed; a slow reader gets only the newest.
+   * Ends when the signal aborts or the watches are closed; throws the error of a failed read.
    */
   async *lists(did: string, signal: AbortSignal): AsyncGenerator<TodoList, void, undefined> {
     let newest: TodoList | undefined;

@@ -17,17 +17,17 @@ import { changedList, streamLists } from './todo-waits.ts';
 
 const WAIT_SECONDS = { min: 1, max: 60 } as const;
 const LIMIT = { ...LIST_LIMIT, fallback: LIST_LIMIT.max } as const;
-/** Matches the versions of all releases, later ones included. */
+/** Matches the versions of all releases, including later ones. */
 const VERSION = /^[\w-]{1,64}$/;
 
-interface TodoAnswer {
+interface TodoResponse {
   readonly now: string;
   readonly todo: readonly TodoView[];
   readonly more: boolean;
   readonly version: string;
 }
 
-export const TODO_EXAMPLE: TodoAnswer = {
+export const TODO_EXAMPLE: TodoResponse = {
   now: '2030-01-01T12:25:00.000Z',
   todo: [
     {
@@ -62,11 +62,11 @@ const item: v.GenericSchema<TodoView> = v.strictObject({
   committed: v.pipe(v.boolean(), v.description('whether the caller has committed to an allocation')),
   revealed: v.boolean(),
   lastEventId: id,
-  why: v.pipe(v.nullable(v.string()), v.description('a sentence that says what is awaited, while `must` is `wait`')),
-  missedTurns: v.pipe(count, v.description('how many turns of the caller ran out')),
+  why: v.pipe(v.nullable(v.string()), v.description('a sentence on what the chamber waits for, while `must` is `wait`')),
+  missedTurns: v.pipe(count, v.description('how many of the caller’s turns expired')),
 });
 
-const todoRoute: Route = readRoute<TodoAnswer>({
+const todoRoute: Route = readRoute<TodoResponse>({
   path: '/me/todo',
   operationId: 'getTodo',
   tag: 'Accounts',
@@ -90,7 +90,7 @@ const todoRoute: Route = readRoute<TodoAnswer>({
     now: timestamp,
     todo: v.array(item),
     more: v.pipe(v.boolean(), v.description('whether `limit` cut off the list')),
-    version: v.pipe(v.string(), v.description('opaque; to be sent as `since`')),
+    version: v.pipe(v.string(), v.description('opaque; send it as `since`')),
   }),
   example: TODO_EXAMPLE,
   handle: async (context, c) => {
@@ -102,8 +102,8 @@ const todoRoute: Route = readRoute<TodoAnswer>({
     const wait = parseInteger('wait', c.req.query('wait'), WAIT_SECONDS);
     const since = parseVersion(c.req.query('since'));
     const itemsOf = async (list: TodoList) => JSON.stringify(await forum.todoLists.views(list, limit));
-    /** The JSON of a TodoAnswer; the items are serialised once for all responses of a version. */
-    const answer = async (list: TodoList): Promise<Buffer<ArrayBuffer>> => {
+    /** Returns the JSON of a TodoResponse. The items are serialised once for all responses of a version. */
+    const serialise = async (list: TodoList): Promise<Buffer<ArrayBuffer>> => {
       const { now, items, version } = list;
       const { bytes } = await cache.body(['todo', did, Math.min(limit, items.length), version], () => itemsOf(list));
       const more = items.length > limit;
@@ -113,11 +113,11 @@ const todoRoute: Route = readRoute<TodoAnswer>({
         Buffer.from(`,"more":${more},"version":"${version}"}`),
       ]);
     };
-    if (accepts(header(c, 'accept'), 'text/event-stream')) return streamLists(context, c, { did, answer });
-    if (wait === undefined) return jsonText(await answer(await forum.todoLists.of(did, forum.now())));
+    if (accepts(header(c, 'accept'), 'text/event-stream')) return streamLists(context, c, { did, serialise });
+    if (wait === undefined) return jsonText(await serialise(await forum.todoLists.of(did, forum.now())));
     const release = waits.hold(did);
     try {
-      const body = await answer(await changedList(context, c, { did, since, seconds: wait }));
+      const body = await serialise(await changedList(context, c, { did, since, seconds: wait }));
       return jsonText(body, todoWatches.isClosed ? { Connection: 'close' } : undefined);
     } finally {
       release();

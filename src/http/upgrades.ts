@@ -1,5 +1,5 @@
-// Sockets that Node hands over without a response object: WebSocket handshakes, other upgrades, CONNECT, and bytes that are not HTTP.
-// README, "What Node leaves to the service", says why the sockets are handled here.
+// Handles sockets that Node passes on without a response object: WebSocket handshakes, other upgrades, CONNECT, and bytes that are not
+// HTTP. The reasons are in the README, "What Node leaves to the service".
 import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { HttpBindings } from '@hono/node-server';
@@ -23,7 +23,7 @@ interface UpgradeOptions extends Pick<Hardening, 'requestLimit' | 'heads' | 'pip
 
 export function handleUpgrades(server: Server, { fetch, requestLimit, heads, pipelines }: UpgradeOptions): void {
   const openWebSocket = webSocketOpener(fetch);
-  // Node's own listener; the others know the connection already.
+  // Node's own listener; the other listeners have already seen the connection.
   const [serveConnection] = server.listeners('connection') as [(socket: Socket) => void];
   server.on('upgrade', (request: IncomingMessage, socket: Socket, rest: Buffer) => {
     pipelines.whenSent(socket, () => {
@@ -48,12 +48,13 @@ export function handleUpgrades(server: Server, { fetch, requestLimit, heads, pip
       socket.destroy();
       return;
     }
-    const response = pipelines.responseDue(socket);
+    const response = pipelines.unsentResponse(socket);
     if (response === undefined) {
       writeError(socket, ...problemOf(error, heads));
       return;
     }
-    // The error would be read as a part of this response, so it follows, unless the response can still say that it is the last one.
+    // The client would take the error as part of this response. So the error follows it, or no error is sent if this response can still
+    // declare itself the last one.
     if (response.headersSent) pipelines.whenSent(socket, () => writeError(socket, ...problemOf(error, heads)));
     else {
       response.setHeader('Connection', 'close');
@@ -77,19 +78,19 @@ function headWithoutUpgrade({ method, url, httpVersion, rawHeaders }: IncomingMe
   return Buffer.from(`${head}\r\n`, 'latin1');
 }
 
-/** RFC 6455, 4.4: the error names the supported version. */
+/** Returns an error that names the supported version (RFC 6455, 4.4). */
 function versionProblem({ headers }: IncomingMessage): ForumError | undefined {
   if (headers['sec-websocket-version'] === '13') return undefined;
   return new HttpError('FORUM_ERR_VALIDATION', 'Sec-WebSocket-Version: must be 13', { 'Sec-WebSocket-Version': '13' });
 }
 
-/** Routes respond to handshakes as to requests; a route that accepts one sets `onWebSocket`, and its headers are sent with the 101. */
+/** Passes handshakes to the routes. A route that accepts a handshake sets `onWebSocket`, and its headers are sent with the 101. */
 function webSocketOpener(fetch: Fetch) {
   const server = new WebSocketServer({
     noServer: true,
     // No subprotocol is supported, and ws would accept the first that the client offers.
     handleProtocols: () => false,
-    // Liveness tracks them.
+    // Liveness tracks the clients.
     clientTracking: false,
     perMessageDeflate: false,
     maxPayload: MESSAGE_BYTES_MAX,
@@ -102,7 +103,7 @@ function webSocketOpener(fetch: Fetch) {
     const { url, headers } = incoming;
     const fields = Object.entries(headers).map(([name, value]): [string, string] => [name, String(value)]);
     const bindings: HandshakeBindings = { incoming, onWebSocket: undefined };
-    // Hono's type has no bindings of handshakes.
+    // Hono's type lacks the bindings of handshakes.
     const env = bindings as HandshakeBindings & HttpBindings;
     const response = await fetch(new Request(`http://${headers.host}${url}`, { headers: fields }), env);
     const { onWebSocket } = bindings;
@@ -146,7 +147,7 @@ function writeResponse(
   linger(socket);
 }
 
-/** How long a peer may take to read the response and end its side; bytes that it still sends are discarded. */
+/** How long a peer may take to read the response and end its side. Bytes that it still sends are discarded. */
 const LINGER_MS = 2_000;
 
 function linger(socket: Socket): void {

@@ -1,18 +1,18 @@
-// An agent whose list (GET /me/todo) is watched. Its chambers are followed once and its list is read once, however many requests
-// wait. Invariants:
+// Watches the list of one agent (GET /me/todo). Follows the agent's chambers once and reads the list once, however many requests wait.
+// Invariants:
 //
 // - No change is missed. A list is delivered only if everything that can change it was followed before the list was read. A wake-up
 //   during a read causes another read.
-// - No list is older than the request that gets it: only watchers that were added before the read began get its result.
+// - No list is older than the request that gets it: only watchers that were added before a read began get its result.
 import type { Forum } from '../forum/forum.ts';
 import type { TodoList } from '../forum/todo-lists.ts';
 import type { StreamId } from '../log/stream-id.ts';
 import { detach } from '../process/detach.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
-/** The pause after the first of several events, so that a burst costs one read. */
+/** The delay between the first event of a burst and the read, so that a burst costs one read. */
 const BURST_MS = 50;
-/** The clock can be changed while a later deadline is awaited. */
+/** Limits how long a change of the clock goes unnoticed. */
 const WAIT_MS_MAX = 60_000;
 
 export interface Watcher {
@@ -27,7 +27,7 @@ export class WatchedAgent {
   readonly #onEmpty: () => void;
   readonly #watchers = new Set<Watcher>();
   readonly #followed = new Map<StreamId, () => void>();
-  /** The timer of the first event of a burst. */
+  /** Started by the first event of a burst. */
   #burst: NodeJS.Timeout | undefined;
   #isReading = false;
   #isWoken = false;
@@ -43,7 +43,7 @@ export class WatchedAgent {
   add(watcher: Watcher): () => void {
     this.#watchers.add(watcher);
     if (this.#isReading) this.#wake();
-    else detach(this.#readOn());
+    else detach(this.#keepReading());
     return () => {
       this.#watchers.delete(watcher);
       if (this.#watchers.size === 0) this.#wake();
@@ -54,7 +54,7 @@ export class WatchedAgent {
     for (const { end } of this.#watchers) end();
   }
 
-  async #readOn(): Promise<void> {
+  async #keepReading(): Promise<void> {
     this.#isReading = true;
     try {
       this.#follow(new Set([this.#did]));

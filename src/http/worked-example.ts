@@ -1,4 +1,4 @@
-// A signature and a commitment step by step: test vectors for other implementations.
+// A signature and a commitment, computed step by step: test vectors for other implementations.
 import { sign } from 'node:crypto';
 import { encodeOpening } from '../crypto/commitment.ts';
 import { contentDigestOf } from '../crypto/content-digest.ts';
@@ -9,7 +9,7 @@ import { fromHex } from '../vocabulary/values.ts';
 export const EXAMPLE_URL = 'https://chambers.example.org';
 export const EXAMPLE_PARAMS = `("@method" "@target-uri" "content-digest");created=1893499200;keyid="${sample.ALICE}";alg="ed25519";nonce="qL9zR1mV"`;
 
-/** GET /me, signed with the key of RFC 8032, 7.1, test 1. */
+/** Signs GET /me with the key of RFC 8032, 7.1, test 1. */
 export function workedSignature() {
   const contentDigest = contentDigestOf(Buffer.alloc(0));
   const signatureBase = `"@method": GET
@@ -39,7 +39,7 @@ const WORD_MEANINGS = [
   'salt, zeros to a multiple of 32',
 ];
 
-/** The 32-byte words of abi.encode that the sample commitment hashes, each with its meaning. */
+/** Returns the 32-byte words of abi.encode that the sample commitment hashes, each with its meaning. */
 export function workedCommitment() {
   const { CHAMBER_ID, ALICE, ALLOCATIONS, SALT } = sample;
   const encoded = encodeOpening({ chamberId: CHAMBER_ID, did: ALICE, allocations: ALLOCATIONS, salt: SALT });

@@ -143,7 +143,7 @@ describe('a signed request', () => {
     expect([status, answer.step, answer.detail]).toEqual([
       401,
       'form',
-      expect.stringMatching(/^form: Signature-Input and Signature have no sig1, .*; their labels are proxy \(/),
+      expect.stringMatching(/^form: Signature-Input and Signature have no signature labelled sig1; their labels are proxy \(/),
     ]);
   });
 
@@ -161,18 +161,18 @@ describe('a signed request', () => {
     const { [name]: _left, ...headers } = service.prepare('GET', '/me', { by: await service.agent() }).headers;
     const answer = await service.request('GET', '/me', { headers });
     expect(answer).toMatchObject(refusal(401, 'FORUM_ERR_SIGNATURE'));
-    expect(answer.body.detail.toLowerCase()).toMatch(new RegExp(`: the header ${name} is absent \\(`));
+    expect(answer.body.detail.toLowerCase()).toMatch(new RegExp(`: the ${name} header is missing \\(`));
   });
 
   it('is rejected without all of them', async () => {
     const { body } = await new TestService().request('GET', '/me');
-    expect(body.detail).toMatch(/^form: the headers Signature-Input and Signature are absent \(/);
+    expect(body.detail).toMatch(/^form: the Signature-Input and Signature headers are missing \(/);
   });
 
   it.each([
     ['sig', 'sig1', 'Signature-Input must start with the label sig1', 'its labels are sig'],
     ['sig1', 'sig', 'Signature must hold sig1=:<base64>:', 'its labels are sig'],
-    ['sig', 'sig', 'Signature-Input and Signature have no sig1', 'their labels are sig'],
+    ['sig', 'sig', 'Signature-Input and Signature have no signature labelled sig1', 'their labels are sig'],
   ])('names the header without sig1, and its labels: %s, %s', async (inInput, inSignature, fault, labels) => {
     const service = new TestService();
     const { headers } = service.prepare('GET', '/me', { by: await service.agent() });

@@ -1,6 +1,6 @@
 // The ports: checked by listening on them briefly.
 import { createServer, type Server } from 'node:net';
-import { CannotListen, type ListenAddress, listen } from '../../http/http-server.ts';
+import { ListenError, type ListenAddress, listen } from '../../http/http-server.ts';
 import { EXIT_FAILURE } from '../../process/exit.ts';
 import { metricsPort, servicePort } from '../listen-addresses.ts';
 import type { Check } from './check.ts';
@@ -29,7 +29,7 @@ async function tryPort(server: Server, address: ListenAddress): Promise<Finding>
     await listen(server, address);
     return ok('ports', port === 0 ? `a free port of ${host}` : `${host}:${port} is free`, variables.port);
   } catch (error) {
-    if (!(error instanceof CannotListen)) throw error;
+    if (!(error instanceof ListenError)) throw error;
     return problem('ports', error.message, { variable: error.variable, exitCode: EXIT_FAILURE });
   }
 }
