@@ -1,4 +1,4 @@
-// The environment variables with their rules. Reading them reports every wrong value at once.
+// The environment variables and their rules. readConfig reports all invalid values at once.
 import { toBlockList } from './connections/client-address.ts';
 import { parseTarget } from './crypto/http-signature.ts';
 import { hostUrls } from './log/postgres/database-url.ts';
@@ -47,11 +47,11 @@ function optional<Value>(parse: (text: string) => Value, about: string): Variabl
 const MANY = 1_000_000_000;
 const positive = integer(1, MANY);
 const path = matching(/./, 'must be a path');
-/** The binding of SQLite drops trailing white space, so the file and its lock would have different names. */
+/** SQLite's binding drops trailing white space, so the file and its lock would have different names. */
 const databasePath = matching(/\S$/, 'must be a path that does not end with white space');
 const host = matching(/^\S+$/, 'must be a host name or address');
 
-/** Generous by default, strict in production. */
+/** Returns a limit that is generous by default and strict in production. */
 function limit(fallback: number, production: number, about: string): Variable<number> {
   return { fallback, production, parse: positive, about };
 }
@@ -65,7 +65,7 @@ function parseCidr(text: string): string {
   }
 }
 
-/** Accepts only the spelling that clients use: signatures cover the exact text. */
+/** Accepts only the spelling that clients use, because signatures cover the exact text. */
 function parseBaseUrl(text: string): string {
   const base = parseUrl(text).replace(/\/+$/, '');
   const { href, username, password } = new URL(text);
@@ -125,7 +125,7 @@ export const VARIABLES = {
   PUBLIC_URL: variable<readonly string[]>(
     [],
     listOf(parseBaseUrl),
-    'base address as clients use it; several separated by commas',
+    'base URLs that clients use, separated by commas',
   ),
   DATABASE_PATH: variable('data/chambers.db', databasePath, 'SQLite file, or :memory:'),
   DATABASE_URL: optional(
@@ -164,7 +164,7 @@ export const VARIABLES = {
   FEE_BUMP_SECONDS: variable(30, integer(1, DAY_SECONDS), 'age at which a stuck transaction is sent with a higher fee'),
   FEE_MAX_GWEI: optional(
     parseGwei,
-    'the most that a transaction offers per gas, tip included; absent: ten times what the chain has been paying, or 50 where that is more',
+    'the most that a transaction offers per gas, tip included; absent: ten times what transactions have been paying, but at least 50',
   ),
   FEE_TIP_GWEI: optional(parseGwei, 'tip per gas where the RPC suggests none'),
   SIGNATURE_MAX_AGE_SECONDS: variable(
@@ -234,18 +234,18 @@ export const VARIABLES = {
   ALLOW_LIST_FILE: optional(path, 'file of the DIDs that may register, create and join; all others are rejected'),
   BAN_LIST_FILE: optional(path, 'file of DIDs that may not register, create or join'),
   WITHHOLD_FILE: optional(path, 'file of the events whose texts are withheld for good'),
-  COMMIT_QUEUE_MAX: variable(2_048, integer(1, 1_000_000), 'moves that wait to be committed; one more gets 503'),
+  COMMIT_QUEUE_MAX: variable(2_048, integer(1, 1_000_000), 'moves that wait to be committed; further moves get 503'),
   CONNECTIONS_MAX: variable(50_000, positive, 'open connections'),
   WAITS_PER_DID_MAX: variable(16, positive, 'concurrent waiting requests of one agent at `/me/todo`'),
   CALLBACKS: {
     fallback: 'on',
     production: 'off',
     parse: matching(/^(on|off)$/, 'must be on or off'),
-    about: 'whether agents may have themselves called (`PUT /me/callback`): on or off',
+    about: 'whether agents may register callbacks (`PUT /me/callback`): on or off',
   },
   CALLBACK_CHALLENGES_PER_DID_PER_HOUR: variable(10, positive, 'callbacks verified per hour for one agent'),
   CALLBACK_CHALLENGES_PER_ADDRESS_PER_HOUR: variable(60, positive, 'callbacks verified per hour for one address'),
-  CALLBACKS_PER_SECOND_MAX: variable(100, integer(1, 10_000), 'tries of callbacks that begin in a second'),
+  CALLBACKS_PER_SECOND_MAX: variable(100, integer(1, 10_000), 'delivery attempts of callbacks started per second'),
   CALLBACK_DUTIES_MAX: variable(
     20_000,
     integer(100, 1_000_000),
@@ -261,7 +261,7 @@ export const VARIABLES = {
     'time without a byte received or sent after which a request or response is cut off',
   ),
   HEADER_BYTES_MAX: variable(16_384, integer(1_024, 1_048_576), 'largest request head'),
-  PIPELINED_REQUESTS_MAX: variable(10_000, positive, 'pipelined requests that wait for their turn, of all connections'),
+  PIPELINED_REQUESTS_MAX: variable(10_000, positive, 'waiting pipelined requests, on all connections together'),
   STREAM_PING_SECONDS: variable(30, integer(1, 3_600), 'time between pings on a stream'),
   STREAM_DEAD_SECONDS: variable(60, integer(2, 7_200), 'silence after which a stream is closed'),
   STATE_CACHE_BYTES_MAX: variable(67_108_864, positive, 'memory for folded chambers and accounts, estimated'),
@@ -301,7 +301,7 @@ export function describeProblem({ variable, problem }: { readonly variable: stri
   return variable === null ? problem : `${variable}: ${problem}`;
 }
 
-/** Reads the file that a variable names; throws ConfigError if that fails. */
+/** Reads the file that a variable names; throws ConfigError on failure. */
 export function readConfigured<Value>(variable: ConfigProblem['variable'], read: () => Value): Value {
   try {
     return read();
@@ -336,11 +336,11 @@ export function readConfig(env: Environment): Config {
   throw new ConfigError([...wrong, ...misspeltNames(env)]);
 }
 
-/** Shorter names belong to other programs, as PG… belong to PostgreSQL's. */
+/** Shorter names probably belong to other programs; names with PG belong to PostgreSQL. */
 const CANDIDATE = /^(?!PG).{6,}$/;
 const PREFIX = 'CHAMBERS_';
 
-/** Finds variables that are almost named like ours: they are ignored, so a default applies. */
+/** Finds variables whose names resemble ours: the service would ignore them and use a default. */
 export function misspeltNames(env: Environment): readonly ConfigProblem[] {
   const names = Object.keys(VARIABLES) as (keyof Config)[];
   const isOurs = (name: string): name is keyof Config => Object.hasOwn(VARIABLES, name);
@@ -356,7 +356,7 @@ export function misspeltNames(env: Environment): readonly ConfigProblem[] {
     .filter(({ variable }) => !env[variable]);
 }
 
-/** Values that do not fit together. */
+/** Yields the problems of values that contradict each other. */
 function* crossProblems(config: Config): Generator<readonly [name: keyof Config, problem: string]> {
   if (config.STREAM_PING_SECONDS >= config.STREAM_DEAD_SECONDS) {
     // Otherwise a peer would be closed before it is pinged.
@@ -392,7 +392,7 @@ function* crossProblems(config: Config): Generator<readonly [name: keyof Config,
     yield ['RPC_URL', 'is needed with NODE_ENV=production (or CHAIN=none)'];
   }
   if (config.SERVICE_KEY_FILE === undefined && config.DATABASE_PATH !== ':memory:') {
-    yield ['SERVICE_KEY_FILE', 'is needed with NODE_ENV=production: chambers admin new-keys makes it'];
+    yield ['SERVICE_KEY_FILE', 'is needed with NODE_ENV=production: create it with chambers admin new-keys'];
   }
 }
 

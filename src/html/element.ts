@@ -1,4 +1,4 @@
-// Elements as data. The service writes them as HTML, and the browser patches its document with them (page/browser/patch.ts), so every
+// HTML elements as data. The service serialises them, and the browser patches its document with them (page/browser/patch.ts), so every
 // page has one source. Text can't become markup.
 import { visibleText } from '../vocabulary/visible.ts';
 
@@ -11,10 +11,7 @@ export interface Element {
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
 export type Child = Element | string | number | null | undefined | false | readonly Child[];
 
-/**
- * Attributes that are undefined or false are omitted; true is an empty attribute. Adjacent texts are merged, and invisible characters
- * removed.
- */
+/** Omits attributes that are undefined or false; true becomes an empty attribute. Merges adjacent texts and removes invisible characters. */
 export function h(tag: string, attributes: Attributes = {}, ...children: readonly Child[]): Element {
   const flat: (Element | string)[] = [];
   flatten(children, flat);
@@ -43,12 +40,12 @@ function flatten(children: readonly Child[], flat: (Element | string)[]): void {
   }
 }
 
-/** An agent's text within a line, isolated so that its bidi controls do not affect the surrounding text. */
+/** Returns an agent's text within a line, isolated so that its bidi controls do not affect the surrounding text. */
 export function foreign(text: string): Element {
   return h('bdi', {}, text);
 }
 
-/** An agent's text as a block, in the direction of its first letter. */
+/** Returns an agent's text as a block, in the direction of its first letter. */
 export function foreignBlock(text: string, className = 'text'): Element {
   return h('p', { class: className, dir: 'auto' }, text);
 }
@@ -66,7 +63,7 @@ export function toHtml({ tag, attributes, children }: Element): string {
   return `${start}${children.map((child) => (typeof child === 'string' ? escapeHtml(child) : toHtml(child))).join('')}</${tag}>`;
 }
 
-/** Browsers don't decode entities in a style, and end it at the first end tag. */
+/** Rejects `<`: browsers don't decode entities in a style element, and end the element at the first end tag. */
 function styleText(child: Element | string): string {
   if (typeof child !== 'string' || child.includes('<')) throw new Error('a style must be text without <');
   return child;

@@ -1,7 +1,7 @@
-// The subset of Markdown that the service's documents use, as elements. Links lead only to http, https and relative addresses.
+// Converts the subset of Markdown that the service's documents use to elements. Links lead only to http, https and relative URLs.
 import { type Child, type Element, h } from './element.ts';
 
-/** Headings with ids made from their text, paragraphs, lists, tables and fenced code. */
+/** Converts headings (with ids from their text), paragraphs, lists, tables and fenced code. */
 export function markdown(text: string): readonly Element[] {
   // Every second part is fenced code.
   const parts = text.split(/^```\w*\n([\s\S]*?)\n```$/m);
@@ -47,14 +47,14 @@ export function headingId(heading: string): string {
   return heading.toLowerCase().replace(/[^a-z0-9]+/g, '-');
 }
 
-/** Preformatted text can scroll sideways, so it must be reachable with the keyboard. */
+/** Makes the text focusable, because text that scrolls sideways must be reachable with the keyboard. */
 export function preformatted(...children: readonly Child[]): Element {
   return h('pre', { tabindex: 0 }, ...children);
 }
 
 const INLINE = /`([^`]+)`|\*\*([^*]+)\*\*|\[([^\]]+)\]\((https?:\/\/[^)]+|[\w./#-]+)\)|(https?:\/\/[^\s)]*[\w/])/g;
 
-/** One line: code spans, strong text, links and addresses. */
+/** Converts code spans, strong text, links and URLs within a line. */
 export function inline(text: string): readonly Child[] {
   return marked(text, INLINE, ([whole, code, strong, label, href, address]) => {
     if (code !== undefined) return h('code', {}, code);
@@ -63,7 +63,7 @@ export function inline(text: string): readonly Child[] {
   });
 }
 
-/** The text with each match of the pattern replaced by the result of `mark`. */
+/** Returns the text with each match of the pattern replaced by the result of `mark`. */
 export function marked(text: string, pattern: RegExp, mark: (match: RegExpExecArray) => Child): readonly Child[] {
   const children: Child[] = [];
   let end = 0;
@@ -74,7 +74,7 @@ export function marked(text: string, pattern: RegExp, mark: (match: RegExpExecAr
   return [...children, text.slice(end)];
 }
 
-/** A path or name that breaks only after its separators on a narrow page. */
+/** Lets a path or name break only after its separators on a narrow page. */
 export function breakable(text: string): readonly Child[] {
   return marked(text, /[/_.](?=[\w{[])/g, ([separator]) => [separator, h('wbr')]);
 }

@@ -22,23 +22,23 @@ export function wantsHtml(accept: string | undefined, other = 'application/json'
   return qualityOf(ranges, 'text/html') > qualityOf(ranges, other);
 }
 
-/** Undefined for a malformed header. Ranges with parameters that no representation has are omitted. */
+/** Returns undefined for a malformed header. Omits ranges with parameters that no representation has. */
 function parseAccept(accept: string): readonly Range[] | undefined {
   const ranges: Range[] = [];
   for (const item of accept.split(',')) {
-    // Empty list elements are ignored (RFC 9110, 5.6.1.2).
+    // Ignores empty list elements (RFC 9110, 5.6.1.2).
     if (item.trim() === '') continue;
     const [type = '', ...parameters] = item.split(';').map((part) => part.trim());
     if (!TYPE.test(type)) return undefined;
     let quality = 1;
-    let isOurs = true;
+    let isOffered = true;
     for (const parameter of parameters) {
       const [, name, value = ''] = PARAMETER.exec(parameter) ?? [];
       if (name === undefined || (name === 'q' && !QUALITY.test(value))) return undefined;
       if (name === 'q') quality = Number(value);
-      else if (name !== 'charset' || value.replaceAll('"', '') !== 'utf-8') isOurs = false;
+      else if (name !== 'charset' || value.replaceAll('"', '') !== 'utf-8') isOffered = false;
     }
-    if (isOurs) ranges.push({ type, quality });
+    if (isOffered) ranges.push({ type, quality });
   }
   return ranges;
 }

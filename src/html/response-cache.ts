@@ -1,6 +1,6 @@
-// Responses that are the same for all readers: each body is made and compressed once, and all responses share its bytes. A body can hold
-// a text that is withheld while the body is made, and its key does not show that. So a body is made through an OpenCache, which is opened before
-// the first read for it, and is kept only if the cache has not been emptied since.
+// Caches responses that are the same for all readers: each body is built and compressed once, and all responses share its bytes. A body may
+// contain a text that is withheld while the body is built, and its key does not show that. So each body is built through an OpenCache, which
+// is opened before the first read for the body, and is kept only if the cache has not been emptied since.
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
@@ -16,7 +16,7 @@ export class ResponseCache {
   constructor(bytesMax: number) {
     this.#bodies = new LRUCache({
       maxSize: bytesMax,
-      // A body may be compressed later, to less than its size.
+      // Counts twice the body, because the cache may keep a compressed copy later, which is smaller than the body.
       sizeCalculation: ({ bytes }, key) => 2 * bytes.length + key.length,
       fetchMethod: async (_key, _stale, { context: make }) => new SharedBody(await make()),
       ignoreFetchAbort: true,
@@ -34,7 +34,7 @@ export class ResponseCache {
     };
   }
 
-  /** Drops every body, those that are being made included: a text of theirs may have been withheld. */
+  /** Drops every body, including those being built, because a text in them may have been withheld. */
   empty(): void {
     this.#emptied++;
     this.#bodies.clear();
@@ -42,7 +42,7 @@ export class ResponseCache {
 }
 
 export interface OpenCache {
-  /** The key names the kind of the body and everything it depends on. */
+  /** The key names the kind of the body and everything that the body depends on. */
   body(key: readonly (string | number | boolean)[], make: Make): Promise<SharedBody>;
 }
 
@@ -68,7 +68,7 @@ export class SharedBody {
     if (encoded === undefined) {
       encoded = COMPRESS[encoding](this.bytes).then((bytes) => unpooled(new Uint8Array(bytes)));
       this.#encoded.set(encoding, encoded);
-      // After a failure the next reader tries again.
+      // After a failure, the next reader tries again.
       encoded.catch(() => this.#encoded.delete(encoding));
     }
     return encoded;

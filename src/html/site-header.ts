@@ -1,4 +1,4 @@
-// The header of every page for people.
+// The header of every HTML page.
 import { type Element, h } from './element.ts';
 
 /** `base` is the path from the page to the service's root. */

@@ -1,4 +1,4 @@
-// The descriptions of the routes of streams and pages.
+// Describes the routes of streams and pages for OpenAPI.
 import { register } from '../moves/register.ts';
 import { ALICE, SAMPLE_LOG_ID } from '../moves/samples.ts';
 import {
@@ -13,15 +13,15 @@ import {
 import { cursorOf, toLine } from '../vocabulary/events.ts';
 import { NO_PREVIOUS } from '../vocabulary/values.ts';
 
-const ONE_EVENT = 'each is one ChamberEvent';
+const ONE_EVENT = 'each a ChamberEvent';
 
 const log = {
-  ...query('log', 'Log-Id of the cursor’s log: 409 when it is another one, e.g. after a reset', LOG_ID_SCHEMA),
+  ...query('log', 'Log-Id of the cursor’s log: 409 for another log, e.g. after a reset', LOG_ID_SCHEMA),
   example: SAMPLE_LOG_ID,
 };
 
 const pageParameters = [
-  { ...query('after', 'the eventId before the first one wanted', NATURAL), example: 0 },
+  { ...query('after', 'the eventId after which the page starts', NATURAL), example: 0 },
   limitParameter(EVENTS_LIMIT),
   log,
 ];
@@ -67,7 +67,7 @@ export const streamEndpoints: readonly Endpoint[] = [
       ),
       query(
         'notes',
-        '`1`: the stream also carries notes, which are no events: `{"note":"caught-up","eventId","phase","turn","now"}` once the reader has everything that was there when it connected, then `{"note":"phase","from","to","at"}` when the phase changes, and `{"note":"withheld","eventId"}` when a line that the reader has is withheld: read it again, and drop the text. Text messages on a WebSocket, `event: note` without an id as server-sent events',
+        '`1`: the stream also carries notes, which are not events: `{"note":"caught-up","eventId","phase","turn","now"}` once the reader has every event that existed when it connected, then `{"note":"phase","from","to","at"}` when the phase changes, and `{"note":"withheld","eventId"}` when a line that the reader has is withheld: read it again, and drop the text. Text messages on a WebSocket, `event: note` without an id as server-sent events',
         { type: 'string', enum: ['1'] },
       ),
     ],
@@ -121,11 +121,11 @@ export const streamEndpoints: readonly Endpoint[] = [
     tag: 'Events',
     summary: 'A page of an agent’s account log as NDJSON',
     description:
-      'Registrations and changes of the personality: anybody can check which wallet a key was bound to, and when. E-mail addresses are not in it. Lines of release 0.1 whose evidence covers one are left out, with those before them.',
+      'Registrations and changes of the personality: anybody can check which wallet a key was bound to, and when. The log contains no e-mail addresses. Lines of release 0.1 whose evidence covers an e-mail address are left out, and so are the lines before them.',
     parameters: pageParameters,
     responses: {
       200: {
-        description: 'Lines, each is one AccountEvent.',
+        description: 'Lines, each an AccountEvent.',
         headers: ['Log-Id'],
         content: {
           type: 'application/x-ndjson',
@@ -144,7 +144,7 @@ export const streamEndpoints: readonly Endpoint[] = [
     tag: 'Events',
     summary: 'The events of all chambers: WebSocket, server-sent events or NDJSON',
     description:
-      'With a WebSocket handshake (ws:// or wss:// on the same path) or the header `Accept: text/event-stream`, which a generated client must be told to send, a stream without end; otherwise a page of NDJSON that ends at the end of the log. Each event comes once and in its chamber’s order; the order across chambers is not promised. Resume with `<chamberId>:<eventId>` of the last event received, on any of the three.',
+      'With a WebSocket handshake (ws:// or wss:// on the same path) or the header `Accept: text/event-stream`, which a generated client must be told to send, a stream without end; otherwise a page of NDJSON that ends at the end of the log. Each event comes once and in its chamber’s order; the order across chambers is not guaranteed. Resume with `<chamberId>:<eventId>` of the last event received, on any of the three.',
     parameters: [
       {
         ...query(

@@ -1,18 +1,18 @@
-// Sends a subscription's pages as server-sent events: `id` is the cursor and `data` the line, so browsers resume by Last-Event-ID.
+// Sends a subscription's pages as server-sent events: `id` is the cursor and `data` the line, so browsers resume with Last-Event-ID.
 import { comment, type EventSink } from '../connections/event-source.ts';
 import { serverSentEventsOf } from './frames.ts';
 import type { Annotated, Subscription } from './subscription.ts';
 
 const OVER = comment('the chamber is over');
 
-export interface Following {
+export interface LineSource {
   readonly subscribe: (consumer: Annotated) => Subscription;
   /** Exclusive: the eventId where the subscription starts; undefined for all chambers, whose ids are <chamberId>:<eventId>. */
   readonly after: number | undefined;
 }
 
-/** Returns a function that stops it. */
-export function sendLines({ write, send, end, fail }: EventSink, { subscribe, after }: Following): () => void {
+/** Returns a function that stops the subscription. */
+export function sendLines({ write, send, end, fail }: EventSink, { subscribe, after }: LineSource): () => void {
   let eventId = after;
   const subscription = subscribe({
     take: (page) => {

@@ -1,9 +1,9 @@
-// Lines as they are written to consumers: WebSocket text frames (RFC 6455, 5.2) and server-sent events (WHATWG HTML, 9.2).
-// The frame builder of ws allocates a header for each line, and takes 1.2 to 2 times as long on a page of history.
+// Encodes lines as WebSocket text frames (RFC 6455, 5.2) and server-sent events (WHATWG HTML, 9.2). The frame builder of ws allocates a
+// header for each line, and takes 1.2 to 2 times as long on a page of history.
 import type { Page } from '../log/log.ts';
 import { cursorOf } from '../vocabulary/events.ts';
 
-/** The first two bytes of a header: a final text frame, and the form of its length. */
+/** The first two bytes of a header: a final text frame, and the encoding of its length. */
 const TEXT_7 = 0x8100;
 const TEXT_16 = 0x817e;
 const TEXT_64 = 0x817f;
@@ -11,7 +11,7 @@ const LENGTH_7_MAX = 125;
 const LENGTH_16_MAX = 0xffff;
 const HEADER_BYTES_MAX = 10;
 const FIELDS_BYTES_MAX = 'id: 9007199254740991:9007199254740991\ndata: '.length;
-/** Contains the line's chamberId, did and eventId. */
+/** The first bytes of a line, which contain its chamberId, did and eventId. */
 const LINE_HEAD_BYTES = 160;
 const LINE_BREAK = 0x0a;
 
@@ -39,7 +39,7 @@ export function serverSentEventsOf(page: Page, after: number | undefined): Buffe
 
 interface Encoding {
   readonly prefixBytesMax: number;
-  /** Writes what precedes a line at that offset; returns the offset after it. */
+  /** Writes the prefix of a line at the offset `at`; returns the offset after the prefix. */
   readonly writePrefix: (out: Buffer, at: number, length: number, start: number) => number;
   readonly suffix: string;
 }

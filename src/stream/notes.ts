@@ -1,5 +1,5 @@
-// Notes on a chamber's stream, for readers that ask for them: that the reader has caught up, each change of the phase, and that a line which
-// the reader has is withheld. Notes follow from the chamber's state and not from a line, because the clock alone may change the phase.
+// Sends notes on a chamber's stream to readers that ask for them: the reader has caught up, the phase has changed, a line that the reader has
+// is now withheld. Notes follow from the chamber's state and not from a line, because the clock alone may change the phase.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { phaseAt, phaseBy, phaseEnd } from '../../projections/phase.ts';
 import { phaseOf } from '../../projections/phase-ends.ts';
@@ -10,7 +10,7 @@ import { detach } from '../process/detach.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
 import { instantOf, type Millis, PHASES, type Phase, toTimestamp } from '../vocabulary/values.ts';
 
-/** setTimeout fires at once for a longer time. */
+/** setTimeout fires at once if the delay is longer. */
 const TIMER_MS_MAX = 2_147_483_647;
 
 interface NotesOptions {
@@ -21,7 +21,7 @@ interface NotesOptions {
   readonly head: number;
   /** Takes a note's JSON. */
   readonly send: (text: string) => void;
-  /** Ends the stream when a note that is due can't be made. */
+  /** Ends the stream when a due note can't be built. */
   readonly fail: (error: unknown) => void;
 }
 
@@ -30,11 +30,11 @@ export class PhaseNotes {
   readonly #options: NotesOptions;
   /** The last event delivered to the reader. */
   #cursor: number;
-  /** The latest noted phase; undefined until the reader has caught up. */
+  /** The phase of the latest note; undefined until the reader has caught up. */
   #phase: Phase | undefined;
   /** `ts` of `chamber.committed`, which ends the last phase. */
   #committedAt: Millis | undefined;
-  /** Events that were withheld before they were delivered. Their lines may have been read before. */
+  /** Events that were withheld before they were delivered, but perhaps after their lines were read. */
   #withheld: readonly number[] = [];
   #timer: NodeJS.Timeout | undefined;
   #isStopped = false;
@@ -45,8 +45,8 @@ export class PhaseNotes {
     this.#cursor = options.after;
   }
 
-  /** Resolves once the chamber's state includes the page, which may be on disk earlier; undefined if it does already. */
-  known(page: Page): Promise<unknown> | undefined {
+  /** Resolves once the chamber's state includes the page, which may be on disk earlier; returns undefined if the state includes it already. */
+  whenIncluded(page: Page): Promise<unknown> | undefined {
     if (this.#phase === undefined) return undefined;
     const { chamberId } = this.#options;
     const { lastEventId = 0 } = this.#forum.chamberInMemory(chamberId)?.state ?? {};
@@ -54,8 +54,8 @@ export class PhaseNotes {
   }
 
   /**
-   * Splits the page, all of which must be delivered: between the lines of two phases come the notes of the change. If the chamber's state
-   * does not include the page, the notes come at the head.
+   * Splits the page, and yields the notes of a change between the lines of two phases. All parts must be delivered. If the chamber's state
+   * does not include the page yet, the notes follow at the head.
    */
   *partsOf(page: Page): Generator<Page | string> {
     if (this.#isStopped) return;
@@ -66,7 +66,7 @@ export class PhaseNotes {
     yield* due.map(withheldNote);
   }
 
-  /** A note that the event is withheld follows its line. */
+  /** Sends a note that the event is withheld, after the event's line. */
   withheld(eventId: number): void {
     if (eventId <= this.#cursor) this.#options.send(withheldNote(eventId));
     else this.#withheld = [...this.#withheld, eventId];
@@ -77,7 +77,7 @@ export class PhaseNotes {
     this.#cursor += page.count;
     if (this.#phase === undefined) return yield page;
     const state = this.#forum.chamberInMemory(this.#options.chamberId)?.state;
-    const isKnown = state !== undefined && state.lastEventId >= this.#cursor;
+    const isIncluded = state !== undefined && state.lastEventId >= this.#cursor;
     const { ndjson } = page;
     let [from, taken] = [0, 0];
     for (let index = 0, start = 0; index < page.count; index++) {
@@ -86,7 +86,7 @@ export class PhaseNotes {
       const phase =
         this.#committedAt !== undefined ? 'COMMITTED' : state && phaseOf(state, { eventId: first + index, ts });
       if (type === 'chamber.committed') this.#committedAt = instantOf(ts);
-      if (isKnown && phase !== undefined && isLater(phase, this.#phase)) {
+      if (isIncluded && phase !== undefined && isLater(phase, this.#phase)) {
         if (index > taken) yield { ndjson: ndjson.subarray(from, start), count: index - taken };
         [from, taken] = [start, index];
         yield* this.#changesTo(phase, state);
@@ -96,7 +96,7 @@ export class PhaseNotes {
     yield taken === 0 ? page : { ndjson: ndjson.subarray(from), count: page.count - taken };
   }
 
-  /** Called when the reader has every event of the log, up to the cursor. */
+  /** Called when the reader has every event up to the cursor, and the log has no later one. */
   async atHead(cursor: number): Promise<void> {
     const chamber = await this.#forum.chamber(this.#options.chamberId);
     // A reader that is behind gets more lines, and reaches the head again.
@@ -122,7 +122,7 @@ export class PhaseNotes {
     this.#timer = setTimeout(() => detach(this.atHead(this.#cursor), fail), millis);
   }
 
-  /** Yields one note for each phase that was not empty: a phase with lines may begin and end within a millisecond. */
+  /** Yields a note for each phase that was not empty. Even a phase with lines may begin and end within a millisecond. */
   *#changesTo(phase: Phase, state: ChamberState): Generator<string> {
     for (let from = this.#phase as Phase; isLater(phase, from); from = this.#phase as Phase) {
       const { to: next, at } = changeAfter(from, state, this.#committedAt ?? state.lastAt);
@@ -147,7 +147,7 @@ function withheldNote(eventId: number): string {
 }
 
 const LINE_BREAK = 0x0a;
-/** The end of a line, or of a stub. Agents' texts contain no unescaped quotes. */
+/** Matches the end of a line or stub. Agents' texts can't match, because their quotes are escaped. */
 const TAIL = /"ts":"([^"]+)","type":"([a-z_.]+)"(?:,"withheld":\{[^{}]*\})?\}\n$/;
 const TAIL_BYTES_MAX = 640;
 

@@ -26,14 +26,14 @@ import {
   requireWithin,
 } from '../vocabulary/parameters.ts';
 import type { Millis } from '../vocabulary/values.ts';
-import { type Following, sendLines } from './event-source.ts';
+import { type LineSource, sendLines } from './event-source.ts';
 import { PhaseNotes } from './notes.ts';
 import { type Allowance, type Annotated, type Consumer, Subscriptions } from './subscription.ts';
 import { acceptWebSocket } from './websocket.ts';
 import { WithheldNotes } from './withheld-notes.ts';
 
 /** A response of at most this many lines does not wait behind readers of whole logs. */
-const SHORT_ANSWER_LINES = 100;
+const SHORT_RESPONSE_LINES = 100;
 
 const NOT_A_STREAM =
   'the stream needs a WebSocket handshake over HTTP/1.1, or Accept: text/event-stream; pages are at /chambers/:id/events';
@@ -41,11 +41,11 @@ const NOT_A_STREAM =
 interface StreamOptions {
   readonly forum: Forum;
   readonly liveness: Liveness;
-  /** The quota of each network's streams. */
+  /** Limits the open streams of each network. */
   readonly quota: Quota;
   /** The network that a request counts against. */
   readonly networkOf: (incoming: IncomingMessage) => string;
-  /** How long a network that exceeded its main-thread time must wait. */
+  /** Milliseconds until the network is within its budget of main-thread time. */
   readonly workWait: (network: string) => Millis;
   readonly meter: MainThreadMeter;
   /** Sent with every response. */
@@ -72,7 +72,7 @@ export function streamRoutes(
     requireQuery(c.req.url, ['after', 'log', 'end', 'notes']);
     const after = readCursor(c, logId, lastEventId) ?? lastEventId;
     if (kind === 'pages') {
-      // WebSockets do not say why a handshake was rejected; the same URL by plain GET does.
+      // WebSocket clients do not show why a handshake was rejected, so a plain GET of the same URL returns the error.
       quota.require(networkOf(bindingsOf(c).incoming));
       throw new ForumError('FORUM_ERR_VALIDATION', NOT_A_STREAM);
     }
@@ -80,12 +80,12 @@ export function streamRoutes(
     if (isOver) return new Response(null, { status: 204, headers: logHeaders });
     const allowance = allowanceOf(c);
     const subscribe = (consumer: Annotated) => {
-      const whole = { ...consumer, overAt, allowance };
-      if (!hasNotes) return subscriptions.open(chamberId, after, whole);
+      const withEnd = { ...consumer, overAt, allowance };
+      if (!hasNotes) return subscriptions.open(chamberId, after, withEnd);
       const fail = (error: unknown) => subscription.stop({ error });
       const notes = new PhaseNotes(forum, { chamberId, after, head: lastEventId, send: consumer.note, fail });
       const unfollow = withheldNotes.follow(chamberId, (eventId) => notes.withheld(eventId));
-      const subscription = subscriptions.open(chamberId, after, withNotes(whole, notes, unfollow));
+      const subscription = subscriptions.open(chamberId, after, withNotes(withEnd, notes, unfollow));
       return subscription;
     };
     return serve(c, { subscribe, after });
@@ -120,28 +120,28 @@ export function streamRoutes(
   });
   return subscriptions;
 
-  function serve(c: Context, following: Following): Response {
+  function serve(c: Context, source: LineSource): Response {
     const { incoming, outgoing } = bindingsOf(c);
     const caller = networkOf(incoming);
     if (outgoing !== undefined) {
-      const open = (sink: EventSink) => sendLines(sink, following);
+      const open = (sink: EventSink) => sendLines(sink, source);
       return respondEvents({ incoming, outgoing, liveness, quota, caller, headers: logHeaders, open });
     }
     const { socket } = incoming;
     whenClosed(socket, quota.hold(caller));
-    const response = acceptWebSocket(c, { ...following, socket, liveness });
+    const response = acceptWebSocket(c, { ...source, socket, liveness });
     for (const [name, value] of Object.entries(logHeaders)) response.headers.set(name, value);
     return response;
   }
 
-  function respondPage(c: Context, stream: StreamId, { first, lastEventId, isSettled }: Published): Response {
+  function respondPage(c: Context, stream: StreamId, { first, lastEventId, isSettled }: PublishedRange): Response {
     const limit = limitOf(c);
     requireQuery(c.req.url, ['after', 'limit', 'log']);
     const after = Math.max(readCursor(c, logId, lastEventId) ?? 0, first);
     const until = Math.min(lastEventId, after + limit);
     const isShared = isSettled !== undefined && c.req.query('log') !== undefined && isSharedPage(after, limit);
     const isEnd = isShared && until === lastEventId && isSettled();
-    // The query names the log and the cursor, so the lines change only if a text is withheld; more can follow only on a page that is not full.
+    // The query names the log and the cursor, so lines of the page change only if a text is withheld, and only a page that is not full grows.
     const isFinal = isEnd || (isShared && until === after + limit);
     const caching = { ...(isFinal && { 'Cache-Control': IMMUTABLE_TEXTS }), ...(isEnd && { 'Stream-End': 'true' }) };
     return lines(c, readPages(log, { stream, after, until, lane: laneOf(until - after) }), caching);
@@ -152,7 +152,7 @@ export function streamRoutes(
     return new Response(storedLines(pages, budgetOf(c)), { headers });
   }
 
-  /** A history response is never cut off once it has begun: if its network is over its budget, the next page is delayed instead. */
+  /** Delays the next page of a response while the network is over its budget, instead of cutting the response off. */
   function budgetOf(c: Context): () => Promise<void> {
     const { incoming } = bindingsOf(c);
     if (incoming === undefined) return async () => {};
@@ -181,13 +181,13 @@ export function streamRoutes(
   }
 }
 
-/** Without `Connection: Upgrade`, Node treats it as an ordinary request with a response object. */
+/** A handshake without `Connection: Upgrade` is an ordinary request, for which Node creates a response object. */
 function kindOf(c: Context): 'socket' | 'source' | 'pages' {
   if (c.req.header('upgrade')?.toLowerCase() === 'websocket' && c.env.outgoing === undefined) return 'socket';
   return accepts(c.req.header('accept'), 'text/event-stream') ? 'source' : 'pages';
 }
 
-/** The cursor of a request; throws FORUM_ERR_VALIDATION, or FORUM_ERR_CONFLICT for a well-formed one of another log. */
+/** Returns the cursor of a request. Throws FORUM_ERR_VALIDATION, or FORUM_ERR_CONFLICT for a well-formed cursor of another log. */
 function readCursor(c: Context, logId: string, lastEventId: number): number | undefined {
   const after = parseCursor(...cursorText(c));
   requireLog(c, logId);
@@ -195,7 +195,7 @@ function readCursor(c: Context, logId: string, lastEventId: number): number | un
   return after;
 }
 
-/** Returns the place of a cursor over all chambers; undefined when absent. Throws like readCursor. */
+/** Returns the place of a cursor over all chambers; undefined without a cursor. Throws like readCursor. */
 async function readPlace(c: Context, forum: Forum): Promise<number | undefined> {
   const { logId } = forum.store.log;
   const [name, text] = cursorText(c);
@@ -213,7 +213,7 @@ async function readPlace(c: Context, forum: Forum): Promise<number | undefined> 
   return place;
 }
 
-/** Last-Event-ID, which browsers send when they reconnect to server-sent events, precedes `after`. */
+/** Last-Event-ID, which browsers send when they reconnect to server-sent events, takes precedence over `after`. */
 function cursorText(c: Context): readonly [name: string, text: string | undefined] {
   const lastEventId = kindOf(c) === 'source' ? c.req.header('last-event-id') : undefined;
   return lastEventId === undefined ? ['after', c.req.query('after')] : ['Last-Event-ID', lastEventId];
@@ -235,7 +235,7 @@ function withNotes(consumer: Annotated, notes: PhaseNotes, unfollow: () => void)
   };
   return {
     ...consumer,
-    take: (page) => notes.known(page)?.then(() => deliver(page)) ?? deliver(page),
+    take: (page) => notes.whenIncluded(page)?.then(() => deliver(page)) ?? deliver(page),
     atHead: (cursor) => notes.atHead(cursor),
     end: (reason) => {
       notes.stop();
@@ -256,15 +256,15 @@ async function settledAt(forum: Forum, chamberId: number): Promise<number | unde
   return chamber !== undefined && isSettled(chamber.state) ? chamber.state.lastEventId : undefined;
 }
 
-interface Published {
-  /** The event before the first published one. */
+interface PublishedRange {
+  /** The last event that is not published; 0 if all are. */
   readonly first: number;
   readonly lastEventId: number;
   /** Whether no event of the chamber will follow the last one. */
   readonly isSettled?: () => boolean;
 }
 
-/** Whether it is one of the pages that all readers request, so that caches can share it. */
+/** Whether all readers request this page, so that caches can share it. */
 function isSharedPage(after: number, limit: number): boolean {
   return limit === EVENTS_LIMIT.fallback && after % limit === 0;
 }
@@ -274,10 +274,10 @@ function limitOf(c: Context): number {
 }
 
 function laneOf(lines: number): 'foreground' | 'bulk' {
-  return lines <= SHORT_ANSWER_LINES ? 'foreground' : 'bulk';
+  return lines <= SHORT_RESPONSE_LINES ? 'foreground' : 'bulk';
 }
 
-/** The next page is read while the socket writes the last one. */
+/** Reads the next page while the socket writes the previous one. */
 function storedLines(pages: AsyncGenerator<Page>, waitForBudget: () => Promise<void>): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>({
     pull: async (controller) => {

@@ -1,5 +1,5 @@
-// Delivers a chamber's log to its consumers. A subscription is a cursor over the log: replay and live are one loop, and a consumer that is
-// behind costs no memory. Why it is correct:
+// Delivers a chamber's log to its consumers. A subscription is a cursor over the log: one loop delivers both past and live events, and a
+// consumer that is behind costs no memory. Invariants, and why they hold:
 //
 // - Nothing is missed. Growth raises the topic's `version` before any subscription is woken. A subscription waits only when the
 //   read that found nothing after its cursor began in the current version, and its loop ends without being suspended between
@@ -9,7 +9,8 @@
 //   waiting for growth, so wake() ignores it.
 // - A wake-up carries no data. Woken subscriptions read the log from their own cursor. Those at the same cursor share one read,
 //   which is dropped when the log grows or every subscription has been woken.
-// - No text is delivered after it was withheld. A page that was read across a withholding is read again, and no shared read is kept beyond one.
+// - No text is delivered after it was withheld. A page is read again if a withholding occurred during the read, and a withholding drops all
+//   shared reads.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Forum } from '../forum/forum.ts';
@@ -32,7 +33,7 @@ export interface Consumer {
 
 /** The main-thread time that the consumer's address may use. A consumer that exceeds it falls behind for a while. */
 export interface Allowance {
-  /** Called before live lines are delivered: from here on, the main thread's time counts for the address. */
+  /** Called before live lines are delivered. Charges the main-thread time from here on to the address. */
   readonly isOverBudget: () => boolean;
   /** Resolves when more may be delivered; called after each full page too. */
   readonly waitForBudget: () => Promise<void>;
@@ -51,7 +52,7 @@ export type Source = Pick<Forum, 'follow'> & {
   readonly log: Pick<EventLog, 'readPage' | 'lastEventId' | 'readAll' | 'lastPlace' | 'readQueue'>;
 };
 
-/** All subscriptions, by chamber; those of ALL_CHAMBERS have places as their cursors. */
+/** All subscriptions, by chamber. Those of ALL_CHAMBERS use places as cursors. */
 export class Subscriptions {
   readonly #source: Source;
   readonly #topics = new Map<number, ChamberTopic>();
@@ -60,7 +61,7 @@ export class Subscriptions {
     this.#source = source;
   }
 
-  /** Delivers every event after `after` in order and once, then live events, until stop(); never before it returns. */
+  /** Delivers every event after `after` in order and once, then live events, until stop(). Returns before the first delivery. */
   open(chamberId: number, after: number, consumer: Consumer): Subscription {
     let topic = this.#topics.get(chamberId);
     if (topic === undefined) {
@@ -70,7 +71,7 @@ export class Subscriptions {
     return new Subscription(topic, after, consumer);
   }
 
-  /** The largest number of events that a consumer is behind its head. */
+  /** Returns how many events the slowest consumer is behind its head. */
   async lag(): Promise<number> {
     let lag = 0;
     for (const [chamberId, { subscriptions }] of this.#topics) {
@@ -91,10 +92,10 @@ export class Subscriptions {
 class Subscription {
   /** The last delivered event, or the place up to which the log was read. */
   cursor: number;
-  /** Whether it is at the head without backpressure. */
+  /** Whether the subscription is at the head without backpressure. */
   isWaiting = false;
   #isStopped = false;
-  /** What growth resumes is work for the request that opened the subscription. */
+  /** Charges work that growth resumes to the request that opened the subscription. */
   readonly #inOpenersContext = AsyncLocalStorage.snapshot();
   readonly #topic: ChamberTopic;
   readonly #consumer: Consumer;
@@ -104,21 +105,21 @@ class Subscription {
     this.#consumer = consumer;
     this.cursor = after;
     topic.subscriptions.add(this);
-    this.#readOn();
+    this.#startReading();
   }
 
-  /** Called when the log has grown. A page that is in memory is delivered at once, without being suspended. */
+  /** Called when the log has grown. Delivers a page that is in memory synchronously. */
   wake(): void {
     if (!this.isWaiting) return;
     const { allowance } = this.#consumer;
     if (allowance?.isOverBudget()) {
-      this.#readOn(allowance.waitForBudget());
+      this.#startReading(allowance.waitForBudget());
       return;
     }
     const { version, reads } = this.#topic;
     const page = reads.get(this.cursor)?.page;
     const backpressure = page && this.#accept(version, page);
-    if (page === undefined || backpressure !== undefined) this.#readOn(backpressure);
+    if (page === undefined || backpressure !== undefined) this.#startReading(backpressure);
   }
 
   stop(reason: EndReason = 'stopped'): void {
@@ -129,7 +130,7 @@ class Subscription {
     this.#consumer.end(reason);
   }
 
-  #readOn(backpressure?: Promise<void>): void {
+  #startReading(backpressure?: Promise<void>): void {
     detach(this.#inOpenersContext(() => this.#read(backpressure)));
   }
 
@@ -138,7 +139,7 @@ class Subscription {
     try {
       await backpressure;
       while (!this.#isStopped) {
-        // No variable holds the page while the consumer is slow, which may take hours.
+        // Keeps no reference to the page while the consumer is slow, which may take hours.
         const next = this.#accept(this.#topic.version, await this.#topic.read(this.cursor));
         if (this.isWaiting) {
           await this.#consumer.atHead?.(this.cursor);
@@ -153,7 +154,10 @@ class Subscription {
     }
   }
 
-  /** Delivers a page that was read in that version; one that does not advance the cursor is the head. Returns a promise if another follows. */
+  /**
+   * Delivers a page that was read in this version. A page that does not advance the cursor shows that the subscription is at the head. Returns
+   * a promise if another read must follow.
+   */
   #accept(version: number, page: Page | OrderedPage): Promise<void> | undefined {
     if (this.#isStopped) return undefined;
     const cursor = 'last' in page ? page.last : this.cursor + page.count;
@@ -164,10 +168,10 @@ class Subscription {
     this.cursor = cursor;
     try {
       const backpressure = page.count === 0 ? undefined : this.#consumer.take(page);
-      // A fast consumer must not keep the process busy.
+      // A fast consumer must not monopolise the process.
       if (isFull(page) || page.count === 0)
         return Promise.resolve(backpressure).then(this.#consumer.allowance?.waitForBudget ?? this.#topic.nextTurn);
-      // Another read is needed to see the end of all chambers' lines, or that the consumer is at the head.
+      // Only another read shows that the subscription is at the head.
       const { overAt, atHead } = this.#consumer;
       return 'last' in page || overAt || atHead ? Promise.resolve(backpressure) : backpressure;
     } catch (error) {
@@ -184,14 +188,14 @@ interface SharedRead {
   page: Page | OrderedPage | undefined;
 }
 
-/** How many subscriptions are woken before the process does something else. */
+/** How many subscriptions are woken before other work may run. */
 const WAKES_PER_TICK = 64;
 
 class ChamberTopic {
   readonly subscriptions = new Set<Subscription>();
-  /** The reads of this version, by cursor. */
+  /** The shared reads of this version, by cursor. */
   readonly #reads = new Map<number, SharedRead>();
-  /** The withholding up to which they are complete. */
+  /** The last withholding that the shared reads include. */
   #through = 0;
   version = 0;
   #isWaking = false;
@@ -237,7 +241,7 @@ class ChamberTopic {
       shared.page = await shared.reading;
       return shared.page;
     } finally {
-      // A read is kept only for subscriptions about to be woken, and neither a failure nor a full page, which is history.
+      // Keeps the read only for subscriptions about to be woken, and not if it failed or returned a full page, which is history.
       const isKept = this.#isWaking && shared.page !== undefined && !isFull(shared.page);
       if (!isKept && this.reads.get(after) === shared) this.reads.delete(after);
     }
@@ -280,7 +284,7 @@ class ChamberTopic {
   }
 }
 
-/** A page that reached a limit is history and not the head. */
+/** Whether the page reached a limit: such a page is history and not the head. */
 function isFull({ ndjson, count }: Page): boolean {
   return count === PAGE_LINES_MAX || ndjson.length >= PAGE_BYTES;
 }

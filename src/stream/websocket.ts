@@ -18,23 +18,23 @@ export interface WebSocketOptions {
   readonly liveness: Liveness;
 }
 
-/** Accepts the handshake; once open, the socket is served from a subscription until either ends. */
+/** Accepts the handshake, and serves the open socket from a subscription until either ends. */
 export function acceptWebSocket(c: Context, options: WebSocketOptions): Response {
   (c.env as HandshakeBindings).onWebSocket = (webSocket) => serve(webSocket, options);
   return new Response();
 }
 
 /**
- * Frames go to the TCP socket itself, a page in one write: without compression ws itself queues nothing, so frames
- * and pings alternate at frame boundaries.
+ * Writes each page directly to the TCP socket, in one write. Without compression ws queues nothing, so frames and pings alternate at frame
+ * boundaries.
  */
 function serve(webSocket: WebSocket, { subscribe, socket, liveness }: WebSocketOptions): void {
-  // Consumers send nothing, and close follows an error.
+  // Consumers send nothing, and a close event follows each error.
   webSocket.on('error', () => {});
   const subscription = subscribe({
     take: (page) => {
-      if (webSocket.readyState === WebSocket.OPEN) return socket.write(framesOf(page)) ? undefined : drained(socket);
-      // The socket is closing: without writes, nothing would slow down a read of all history.
+      if (webSocket.readyState === WebSocket.OPEN) return socket.write(framesOf(page)) ? undefined : untilDrained(socket);
+      // The socket is closing: without writes there is no backpressure, and the subscription would read all history.
       subscription.stop();
       return undefined;
     },
@@ -53,8 +53,8 @@ function serve(webSocket: WebSocket, { subscribe, socket, liveness }: WebSocketO
   webSocket.on('pong', liveness.watch({ socket, carrier: socket, answersPings: true, ping }));
 }
 
-/** Resolves when the socket has drained or closed. */
-function drained(socket: Socket): Promise<void> | undefined {
+/** Resolves when the socket has untilDrained or closed. */
+function untilDrained(socket: Socket): Promise<void> | undefined {
   if (socket.destroyed) return undefined;
   return new Promise((resolve) => {
     const settle = () => {

@@ -1,4 +1,4 @@
-// Tells streams with notes which events are withheld, as soon as this process knows.
+// Notifies streams with notes of each withheld event, as soon as this process learns of the withholding.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Withholding } from '../log/withholding.ts';
 import { detach } from '../process/detach.ts';
@@ -13,16 +13,16 @@ export class WithheldNotes {
   readonly #withholding: Pick<Withholding, 'through' | 'onWithheld' | 'read'>;
   /** By chamber. */
   readonly #readers = new Map<number, Set<OnEvent>>();
-  /** The last withholding of which readers were told. */
-  #told: number;
+  /** The last withholding that readers were notified of. */
+  #notified: number;
   #isReading = false;
 
   constructor(withholding: Pick<Withholding, 'through' | 'onWithheld' | 'read'>) {
     this.#withholding = withholding;
-    this.#told = withholding.through;
+    this.#notified = withholding.through;
     withholding.onWithheld(() => {
-      if (this.#readers.size === 0) this.#told = withholding.through;
-      else if (!this.#isReading) detach(this.#tell());
+      if (this.#readers.size === 0) this.#notified = withholding.through;
+      else if (!this.#isReading) detach(this.#notify());
     });
   }
 
@@ -36,21 +36,21 @@ export class WithheldNotes {
     };
   }
 
-  async #tell(): Promise<void> {
+  async #notify(): Promise<void> {
     this.#isReading = true;
-    while (this.#told < this.#withholding.through && this.#readers.size > 0) {
-      const page = await this.#withholding.read(this.#told, STUBS_PER_READ).catch(() => undefined);
+    while (this.#notified < this.#withholding.through && this.#readers.size > 0) {
+      const page = await this.#withholding.read(this.#notified, STUBS_PER_READ).catch(() => undefined);
       if (page === undefined || page.count === 0) {
         await pause(RETRY_MS, undefined, { ref: false });
         continue;
       }
-      this.#told = page.last;
+      this.#notified = page.last;
       for (const line of page.ndjson.toString().trimEnd().split('\n')) {
         const { chamberId, eventId } = fromLine(line);
         for (const onEvent of this.#readers.get(chamberId ?? 0) ?? []) onEvent(eventId);
       }
     }
-    if (this.#readers.size === 0) this.#told = this.#withholding.through;
+    if (this.#readers.size === 0) this.#notified = this.#withholding.through;
     this.#isReading = false;
   }
 }

@@ -134,7 +134,7 @@ it('hands a page over once the state has its lines, as with lines of another nod
   isBehind = true;
   for (const by of [ann, bob, ann, bob]) await act(by, 'pass');
   const page = await forum.store.log.readPage(id, 4, 100);
-  await phaseNotes.known(page);
+  await phaseNotes.whenIncluded(page);
   const parts = [...phaseNotes.partsOf(page)];
   phaseNotes.stop();
   expect(parts.map((part) => (typeof part === 'string' ? JSON.parse(part).to : part.count))).toEqual([2, 'DEBATE', 2]);
