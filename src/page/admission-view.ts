@@ -1,10 +1,10 @@
-// The admission rules of a chamber in words.
+// Describes a chamber's admission rules in words.
 import { needsProvenWallet } from '../../projections/admission.ts';
 import { type Child, type Element, h } from '../html/element.ts';
 import type { ChamberModel } from './chamber-model.ts';
 import { agent, hash, plural } from './format.ts';
 
-/** false for a chamber that is open to everybody. */
+/** Returns false for a chamber that is open to everybody. */
 export function admissionView(model: ChamberModel): Element | false {
   const { admission, creatorDid, tokenChain } = model.state;
   if (admission === null) return false;

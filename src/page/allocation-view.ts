@@ -1,4 +1,4 @@
-// Allocations: an envelope for each member before the reveals, then a matrix of agents and ideas, and the tally as bars.
+// Shows the allocations: an envelope for each member before the reveals, then a matrix of agents and ideas, and the tally as bars.
 import { tallies } from '../../projections/graduation.ts';
 import type { Idea } from '../../projections/ideas.ts';
 import { isClosed } from '../../projections/phase.ts';
@@ -7,7 +7,7 @@ import { BPS_TOTAL } from '../vocabulary/values.ts';
 import type { ChamberModel } from './chamber-model.ts';
 import { agent, folded, more, percent, plural, shownRows } from './format.ts';
 
-/** `hasOutcome`: the page shows the tally in the outcome. */
+/** Omits the tally if the page has an outcome, which includes it. */
 export function allocationSection(model: ChamberModel, { hasOutcome = false } = {}): Element | false {
   const { state } = model;
   if (state.commitments.size === 0) return false;
@@ -33,7 +33,7 @@ function rest({ state }: ChamberModel, left: number, noun: string): Child {
   return more(left, noun, `${state.chamberId}/allocations`);
 }
 
-/** A closed envelope for an allocation that is not revealed, or its outline. */
+/** Draws a closed envelope for an allocation that is not revealed, or an outline if the member has not committed. */
 function envelope({ state, now }: ChamberModel, did: string): Element {
   const kind = state.commitments.has(did) ? 'committed' : 'empty';
   const isCommitOver = now >= state.ends.allocateCommitDeadline;
@@ -54,7 +54,7 @@ function envelope({ state, now }: ChamberModel, did: string): Element {
 
 const BAR_WIDTH = 100;
 
-/** Each bar is relative to the longest. */
+/** Scales the bars to the longest one. */
 function tally(model: ChamberModel): readonly Child[] {
   const { state } = model;
   const byIdea = tallies(state);
@@ -86,7 +86,7 @@ function tally(model: ChamberModel): readonly Child[] {
   ];
 }
 
-/** The maximum number of cells of the matrix in the service's page. */
+/** The maximum number of matrix cells in the service's page. */
 const CELLS_MAX = 8_192;
 
 function matrix(model: ChamberModel): readonly Child[] {
@@ -113,7 +113,7 @@ function matrix(model: ChamberModel): readonly Child[] {
     const byIdea = new Map(reveal.allocations.map(({ ideaId, bps }) => [ideaId, bps]));
     const cells = ideas.map(({ ideaId }) => {
       const bps = byIdea.get(ideaId) ?? 0;
-      // There are five shades.
+      // style.css defines five shades.
       return h(
         'td',
         { class: bps === 0 ? 'none' : `shade s${Math.min(5, 1 + Math.floor((bps * 5) / BPS_TOTAL))}` },

@@ -1,5 +1,5 @@
-// The built files of the page, from dist/page, each also compressed. Their names contain a hash of their content, so browsers cache them
-// indefinitely. Without a build there are none, and pages work without scripts and style.
+// Serves the built files of the page from dist/page, plain or compressed. Their names contain a hash of their content, so browsers cache
+// them indefinitely. Without a build there are no files, and pages work without scripts and style.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, extname, join } from 'node:path';
@@ -25,14 +25,14 @@ export class Assets {
     }
   }
 
-  /** The path of e.g. `page`, whose file is `page-<hash>.js`. */
+  /** Returns the path of a file by its name without hash and extension, e.g. `page` for `page-<hash>.js`; undefined without a build. */
   pathOf(name: string): string | undefined {
     const pattern = new RegExp(`^${name}-[\\w-]{8}\\.(js|css|svg)$`);
     const file = [...this.#files.keys()].find((each) => pattern.test(each));
     return file && `assets/${file}`;
   }
 
-  /** Undefined for an unknown name. */
+  /** Returns undefined for an unknown name. */
   respond(name: string, acceptEncoding: string, headers: Readonly<Record<string, string>>): Response | undefined {
     const type = TYPES[extname(name)];
     const plain = this.#files.get(name);

@@ -1,5 +1,5 @@
-// Builds the page's files into dist/page: two bundles, style and icon, each with a hash in its name, plain, as gzip and as Brotli. Run by
-// `npm run build`.
+// Builds the page's files into dist/page: two bundles, style and icon, each with a hash in its name, plain, as gzip and as Brotli.
+// `npm run build` runs this script.
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, extname, join } from 'node:path';
@@ -28,13 +28,13 @@ export async function buildPage(folder: string): Promise<void> {
   }
   for (const name of ['style.css', 'icon.svg']) {
     const text = readFileSync(join(SOURCES, name), 'utf8');
-    write(folder, hashed(name, text), text);
+    write(folder, hashedName(name, text), text);
   }
 }
 
 const HASH_CHARS = 8;
 
-function hashed(name: string, text: string): string {
+function hashedName(name: string, text: string): string {
   const extension = extname(name);
   const hash = createHash('sha256').update(text).digest('base64url').slice(0, HASH_CHARS);
   return `${name.slice(0, -extension.length)}-${hash}${extension}`;

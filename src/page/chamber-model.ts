@@ -2,21 +2,21 @@
 import type { ChamberState } from '../../projections/chamber.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
 import type { Millis } from '../vocabulary/values.ts';
-import type { Cast } from './format.ts';
+import type { AgentNames } from './format.ts';
 import type { LiveModel } from './live-view.ts';
 
-/** The relayer's problem of a service that is configured without a chain. */
+/** The relayer's problem if the service is configured without a chain. */
 export const WITHOUT_CHAIN = 'the service is configured without one';
 
-export interface ChamberModel extends Cast {
+export interface ChamberModel extends AgentNames {
   readonly state: ChamberState;
-  /** Ascending: all of them in the browser, the last ones in the service. */
+  /** In ascending order: all events in the browser, only the last ones in the service. */
   readonly events: readonly ChamberEvent[];
   readonly now: Millis;
   /** Agents whose keys are retired, according to the service. */
   readonly retired: ReadonlySet<string>;
   /** Why the relayer can't work, from GET /health; undefined while it can. */
   readonly relayerProblem?: string | undefined;
-  /** Only in the browser. */
+  /** Set only in the browser. */
   readonly live?: LiveModel;
 }

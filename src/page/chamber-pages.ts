@@ -1,5 +1,5 @@
-// The pages of chambers, the same for all readers: the view of a chamber at its head is made once, the page around it, which contains the
-// time, once a second.
+// Renders the page of a chamber for all readers at once: the view only when its contents change, the page around it, which contains the
+// time, at most once a second.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { isClosed, phaseAt } from '../../projections/phase.ts';
 import { turnAt } from '../../projections/turn.ts';
@@ -14,11 +14,11 @@ import { chamberView } from './chamber-view.ts';
 import { pageHtml } from './document.ts';
 import { eventsThatFit } from './transcript-view.ts';
 
-/** The events in the transcript for a browser without scripts; a script reads the whole log. */
+/** The maximum number of events in the transcript for browsers without scripts; the script reads the whole log. */
 const EVENTS_RENDERED_MAX = 100;
 const SECOND_MS = 1_000;
 
-interface Moment {
+interface Snapshot {
   readonly state: ChamberState;
   readonly now: Millis;
   readonly relayerProblem: string | undefined;
@@ -39,18 +39,18 @@ export class ChamberPages {
   async page(id: string, relayerProblem: string | undefined): Promise<SharedBody> {
     const cache = this.#responses.open();
     const { state } = await this.#forum.findChamber(id);
-    const moment = { state, now: this.#forum.now(), relayerProblem };
-    const key = keyOf(moment);
-    const second = Math.floor(moment.now / SECOND_MS);
-    return await cache.body(['page', second, key], () => this.#page(moment, key, cache));
+    const snapshot = { state, now: this.#forum.now(), relayerProblem };
+    const key = keyOf(snapshot);
+    const second = Math.floor(snapshot.now / SECOND_MS);
+    return await cache.body(['page', second, key], () => this.#page(snapshot, key, cache));
   }
 
-  async #page(moment: Moment, key: string, cache: OpenCache): Promise<string> {
-    const { state, now, relayerProblem } = moment;
+  async #page(snapshot: Snapshot, key: string, cache: OpenCache): Promise<string> {
+    const { state, now, relayerProblem } = snapshot;
     const { chamberId, lastEventId, name, creatorDid, members } = state;
     const accounts = await this.#accountsOf([creatorDid, ...members]);
     const [labels, retired] = [JSON.stringify([...accounts.labels]), JSON.stringify([...accounts.retired])];
-    const makeView = () => this.#view({ ...moment, ...accounts });
+    const makeView = () => this.#view({ ...snapshot, ...accounts });
     const view = (await cache.body(['view', key, labels, retired], makeView)).bytes.toString();
     const attributes = {
       'data-chamber': chamberId,
@@ -65,7 +65,7 @@ export class ChamberPages {
     return pageHtml({ title, base: '../', view, live, asset: this.#asset });
   }
 
-  async #view({ state, now, labels, retired, relayerProblem }: Moment & Accounts): Promise<string> {
+  async #view({ state, now, labels, retired, relayerProblem }: Snapshot & Accounts): Promise<string> {
     const { chamberId, lastEventId } = state;
     const lines: string[] = [];
     const after = Math.max(0, lastEventId - EVENTS_RENDERED_MAX);
@@ -88,8 +88,8 @@ export class ChamberPages {
 
 type Accounts = Pick<ChamberModel, 'labels' | 'retired'>;
 
-/** Everything that the view depends on besides labels and retirements: of the time, only phase, turn and day. */
-function keyOf({ state, now, relayerProblem = '' }: Moment): string {
+/** Returns everything that the view depends on besides labels and retirements: of the time, only phase, turn and day. */
+function keyOf({ state, now, relayerProblem = '' }: Snapshot): string {
   const turn = turnAt(state, now);
   const day = toTimestamp(now).slice(0, 'YYYY-MM-DD'.length);
   const time = [phaseAt(state, now), isClosed(state, now), turn?.turnOrder, turn?.endsAt, day];

@@ -1,4 +1,4 @@
-// The page of a chamber: phases, turn, ideas, transcript, allocations, root, and the browser's additions if it is live.
+// Renders the page of a chamber: phases, turn, ideas, transcript, allocations, root, and the browser's additions if the page is live.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { graduates, tallies } from '../../projections/graduation.ts';
 import { type Idea, latestVersion, stanceCounts } from '../../projections/ideas.ts';
@@ -30,11 +30,11 @@ import { outcomeIn, outcomeSection } from './outcome-view.ts';
 import { phaseStrip } from './phase-strip.ts';
 import { transcriptSection } from './transcript-view.ts';
 
-export function chamberView(given: ChamberModel): Element {
-  const { state, live } = given;
+export function chamberView(chamber: ChamberModel): Element {
+  const { state, live } = chamber;
   // A browser's clock can be behind the event that ended a phase.
-  const now = Math.max(given.now, state.lastAt);
-  const model = { ...given, now };
+  const now = Math.max(chamber.now, state.lastAt);
+  const model = { ...chamber, now };
   const phase = phaseAt(state, now);
   const outcome = outcomeIn(model);
   return h(
@@ -54,7 +54,7 @@ export function chamberView(given: ChamberModel): Element {
     outcome !== undefined && outcomeSection(model, outcome),
     alarm(live),
     replayBar(live),
-    // The parts are in reading order; on a wide screen the last is next to the others.
+    // The parts are in reading order; on a wide screen the last part is beside the others.
     h(
       'div',
       { class: 'columns' },
@@ -107,15 +107,15 @@ function situation(model: ChamberModel, phase: Phase): readonly Child[] {
       return [committedSentence(commitments.size, members.length)];
     case 'ALLOCATE_REVEAL':
       if (isClosed(state, now)) {
-        if (lacksMembers(state)) return [`${cameToNothing(state)}. The root of the log is on its way to the chain.`];
+        if (lacksMembers(state)) return [`${shortfall(state)}. The root of the log is on its way to the chain.`];
         if (relayerProblem === undefined)
-          return ['All moves are made. The root of the log is on its way to the chain.'];
-        return ['All moves are made. The root of the log waits for the chain: ', foreign(relayerProblem), '.'];
+          return ['All moves have been made. The root of the log is on its way to the chain.'];
+        return ['All moves have been made. The root of the log waits for the chain: ', foreign(relayerProblem), '.'];
       }
       if (commitments.size === 0) return ['Nobody committed to an allocation: there is nothing to reveal.'];
       return [`${reveals.size} of ${plural(commitments.size, 'committed allocation')} revealed.`];
     case 'COMMITTED':
-      if (lacksMembers(state)) return [`${cameToNothing(state)}. The root of the log is on the chain.`];
+      if (lacksMembers(state)) return [`${shortfall(state)}. The root of the log is on the chain.`];
       return [`Finished: ${graduatesClause(state)}, and the root of the log is on the chain.`];
   }
 }
@@ -124,7 +124,7 @@ function needed({ minMembers }: ChamberState): string {
   return minMembers === null ? '' : `, ${minMembers} needed when the lobby ends`;
 }
 
-function cameToNothing({ members, minMembers }: ChamberState): string {
+function shortfall({ members, minMembers }: ChamberState): string {
   return `The chamber did not come about: ${members.length} of at least ${plural(minMembers ?? 0, 'member')} joined`;
 }
 
@@ -133,7 +133,7 @@ function startRule({ rounds, maxMembers }: ChamberState): string {
   return ` It starts when its creator says so${maxMembers === null ? '' : ` or ${plural(maxMembers, 'member')} have joined`}.`;
 }
 
-/** E.g. `Round 2 of 3, turn 5 of 12.` */
+/** Returns e.g. `Round 2 of 3, turn 5 of 12.` */
 function turnCount({ rounds, members }: ChamberState, { phase, count }: Turn): string {
   if (rounds === null) return '';
   const perMember = phase === 'PROPOSAL' ? rounds.proposal : rounds.debate;
@@ -156,7 +156,7 @@ function ideaSection(model: ChamberModel, phase: Phase): Element {
   const { state } = model;
   const byIdea = tallies(state);
   const winners = new Set(phase === 'COMMITTED' ? graduates(state) : []);
-  // The service's page is bounded; the browser has the whole log anyway.
+  // Limits only the service's page; the browser has the whole log anyway.
   const shown = model.live === undefined ? ideasThatFit(state.ideas) : state.ideas;
   const changes = changesIn(model);
   const card = (idea: Idea) => {
@@ -204,7 +204,7 @@ function ideaSection(model: ChamberModel, phase: Phase): Element {
 
 type Change = Extract<ChamberEvent, { type: 'chamber.amended' }>;
 
-/** The amendments at hand, by idea. */
+/** Groups the model's amendments by idea. */
 function changesIn({ events }: ChamberModel): ReadonlyMap<string, readonly Change[]> {
   const changes = new Map<string, Change[]>();
   for (const event of events) {
@@ -215,7 +215,7 @@ function changesIn({ events }: ChamberModel): ReadonlyMap<string, readonly Chang
   return changes;
 }
 
-/** For example `Version 3: name #12, description #15`. The transcript has the earlier texts. */
+/** Returns e.g. `Version 3: name #12, description #15`. The transcript has the earlier texts. */
 function versionLine(idea: Idea, changes: readonly Change[] = []): Element | false {
   const version = latestVersion(idea);
   if (version === 1) return false;
@@ -228,7 +228,7 @@ function versionLine(idea: Idea, changes: readonly Change[] = []): Element | fal
 
 const POLL_WIDTH = 100;
 
-/** The straw poll: a bar, and the numbers. */
+/** Shows the straw poll as a bar and in numbers. */
 function pollBar(idea: Idea): Element | false {
   const { outdated, ...current } = stanceCounts(idea);
   const counts = [...STANCES.map((stance) => [stance, current[stance]] as const), ['outdated', outdated] as const];
@@ -247,7 +247,7 @@ function pollBar(idea: Idea): Element | false {
 }
 
 const IDEAS_CHARS_MAX = 131_072;
-/** An idea without its description: the excerpt, if it is folded, and the rest. */
+/** The estimated size of an idea besides its description, including the excerpt of a folded description. */
 const IDEA_CHARS = 1_280;
 
 function ideasThatFit(ideas: readonly Idea[]): readonly Idea[] {
@@ -265,7 +265,7 @@ function token({ state, live }: ChamberModel, { ideaId, ticker }: Idea): Element
   if (!isDeployed(outcome)) return h('p', { class: 'facts' }, 'Token not deployed: ', foreign(outcome.reason));
   const address = hash(outcome.tokenAddress);
   const href = `../ideas/${encodeURIComponent(ticker)}?chamberId=${state.chamberId}`;
-  // A file can be from another service.
+  // A file may come from another service.
   return h('p', { class: 'facts' }, 'Token ', live?.file === undefined ? h('a', { href }, address) : address);
 }
 
@@ -281,7 +281,7 @@ function rootSection({ state, now }: ChamberModel): Element {
         ? h(
             'p',
             {},
-            'After the reveal one hash over all moves goes to the chain. From then on nobody can alter one of them unnoticed.',
+            'After the reveal, one hash over all moves goes to the chain. From then on, nobody can alter a move unnoticed.',
           )
         : h('p', {}, 'Sent in transaction ', hash(sent.txHash), '; the chain has not confirmed it yet.'),
     );

@@ -1,8 +1,8 @@
-// A whole page: head, header and a view, wrapped in a custom element that a script makes live.
+// Renders a whole page: head, header and a view, wrapped in a custom element that the script makes live.
 import { type Attributes, type Element, foreign, h, toHtml } from '../html/element.ts';
 import { siteHeader } from '../html/site-header.ts';
 
-/** Forbids other origins except the RPC that the reader names, inline scripts and styles, and markup made from texts. */
+/** Returns a policy that forbids other origins except the RPC that the reader names, inline scripts and styles, and markup from strings. */
 export function pagePolicy(rpcUrl = ''): string {
   const origin = URL.canParse(rpcUrl) ? new URL(rpcUrl).origin : '';
   // A host can contain characters that are special in a policy, such as a semicolon.
@@ -24,9 +24,9 @@ export function pagePolicy(rpcUrl = ''): string {
 
 interface Page {
   readonly title: string;
-  /** The path from the page's address to the service's. */
+  /** The relative path from the page to the service's root. */
   readonly base: string;
-  /** HTML. */
+  /** The view as HTML. */
   readonly view: string;
   /** The custom element and its data. */
   readonly live?: { readonly tag: string; readonly attributes: Attributes };
@@ -57,7 +57,7 @@ export function pageHtml({ title, base, view, live, asset }: Page): string {
   );
   const frame = isLive && h(live.tag, { ...live.attributes, 'data-base': base, 'data-worker': worker });
   const html = toHtml(h('html', { lang: 'en' }, head, h('body', {}, siteHeader(base), frame)));
-  // The view goes in front of these end tags.
+  // Inserts the view before these end tags.
   const end = `${isLive ? `</${live.tag}>` : ''}</body></html>`;
   return `<!doctype html>${html.slice(0, -end.length)}${view}${end}`;
 }
@@ -66,7 +66,7 @@ export function errorView(status: number, detail: string): Element {
   return h('main', { id: 'main' }, h('h1', {}, `Error ${status}`), h('p', { dir: 'auto' }, detail));
 }
 
-/** The page for a missing chamber or an unknown path. Id and path are the reader's input. */
+/** Renders the page for a missing chamber or an unknown path. Id and path are the reader's input. */
 export function notFoundView(base: string, missing: { readonly id: string } | { readonly path: string }): Element {
   const what =
     'id' in missing

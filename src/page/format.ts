@@ -12,7 +12,7 @@ export const PHASE_NAMES: Readonly<Record<Phase, string>> = {
   COMMITTED: 'Committed',
 };
 
-/** A time in UTC, e.g. `12:03:10 UTC`, with its day if that is not the day of `now`. */
+/** Formats a time in UTC, e.g. `12:03:10 UTC`, with its date if that is not the date of `now`. */
 export function time(at: Millis, now: Millis): Element {
   const stamp = toTimestamp(at);
   const [day = '', clock = ''] = stamp.split('T');
@@ -31,14 +31,14 @@ function shortened(text: string): string {
 
 export const COLOURS = 8;
 
-/** The agents' turn order and labels. */
-export interface Cast {
+/** The turn order and labels of agents. */
+export interface AgentNames {
   readonly state: { readonly members: readonly string[] };
   readonly labels: ReadonlyMap<string, string>;
 }
 
-/** An agent's number in turn order, if it is a member, and its label or the end of its DID; the title is the whole DID. */
-export function agent(did: string, { state: { members }, labels }: Cast): Element {
+/** Shows a member's number in turn order, and an agent's label or the end of its DID. The title is the whole DID. */
+export function agent(did: string, { state: { members }, labels }: AgentNames): Element {
   const order = members.indexOf(did);
   const colour = order === -1 ? 'none' : String(order % COLOURS);
   const label = labels.get(did);
@@ -73,16 +73,16 @@ const UNITS = [
   ['minute', 60],
 ] as const;
 
-/** In the largest unit without a remainder: `10 minutes`, `90 seconds`. */
+/** Formats a duration in the largest unit without a remainder, e.g. `10 minutes` or `90 seconds`. */
 export function duration(seconds: number): string {
   const [unit, size] = UNITS.find(([, each]) => seconds % each === 0) ?? ['second', 1];
   return plural(seconds / size, unit);
 }
 
-/** A longer list has the rest behind a summary. */
+/** A list with more items is folded. */
 const FRONT_MAX = 8;
 
-/** The first items and those that are kept come first; the rest is folded. */
+/** Shows the first items and those that `isKept` selects, and folds the rest. */
 export function folded<T>(
   items: readonly T[],
   { noun, isKept, list }: { noun: string; isKept: (item: T) => boolean; list: (items: readonly T[]) => Element },
@@ -93,13 +93,13 @@ export function folded<T>(
   return [list(items.filter(isFront)), rest.length > 0 && h('details', { class: 'rest' }, summary, list(rest))];
 }
 
-/** A text with more characters or lines shows an excerpt until it is opened. */
+/** A text with more characters or lines is folded: it shows an excerpt until the reader opens it. */
 const LONG_CHARS = 320;
 const LONG_LINES = 8;
 const EXCERPT_CHARS = 200;
 const EXCERPT_LINES = 5;
 
-/** An agent's text as a block, folded if it is long. */
+/** Returns an agent's text as a block, folded if it is long. */
 export function foldedText(text: string, className = 'text'): Element {
   const lines = text.split('\n', LONG_LINES + 1);
   if (text.length <= LONG_CHARS && lines.length <= LONG_LINES) return foreignBlock(text, className);
@@ -107,15 +107,15 @@ export function foldedText(text: string, className = 'text'): Element {
   const excerpt = h(
     'span',
     { class: 'excerpt', dir: 'auto' },
-    first.length > EXCERPT_CHARS ? beginning(first) : first,
+    first.length > EXCERPT_CHARS ? cutAtWord(first) : first,
     ' …',
   );
   const words = [h('span', { class: 'unfold' }, 'Show all'), h('span', { class: 'fold' }, 'Show less')];
   return h('details', { class: 'long' }, h('summary', {}, excerpt, ...words), foreignBlock(text, className));
 }
 
-/** Ends with a whole word, unless the word is very long. */
-function beginning(text: string): string {
+/** Ends the excerpt with a whole word, unless the word is very long. */
+function cutAtWord(text: string): string {
   return text
     .slice(0, EXCERPT_CHARS)
     .toWellFormed()
@@ -124,12 +124,12 @@ function beginning(text: string): string {
 
 const ROWS_MAX = 512;
 
-/** The rows to show: the service's page is bounded, the browser has the whole log anyway. */
+/** Returns the rows to show: at most `max` in the service's page, all in the browser, which has the whole log anyway. */
 export function shownRows<T>({ live }: { readonly live?: unknown }, rows: readonly T[], max = ROWS_MAX): readonly T[] {
   return live === undefined ? rows.slice(0, max) : rows;
 }
 
-/** The number of rows that are not shown, if any, with a link to all. */
+/** Returns the number of rows that are not shown, if any, with a link to all rows. */
 export function more(left: number, noun: string, href: string): Element | false {
   return left > 0 && h('p', { class: 'facts' }, `${plural(left, noun)} more: `, h('a', { href }, 'all of them'));
 }

@@ -1,4 +1,4 @@
-// The list of chambers: open ones first, then those whose root is on the chain.
+// Lists the chambers: open ones first, then those whose root is on the chain.
 import type { ListedChamber } from '../../projections/views.ts';
 import { type Element, foreign, h } from '../html/element.ts';
 import { instantOf, type Millis, PHASES } from '../vocabulary/values.ts';
@@ -65,14 +65,14 @@ function row({ chamberId, name, phase, phaseEndsAt, memberCount }: ListedChamber
       'span',
       { class: 'until' },
       end === undefined && 'root on the chain',
-      // Until the service reports the next phase.
+      // Shown until the service reports the next phase.
       ended && (phase === 'ALLOCATE_REVEAL' ? 'root awaited' : 'ending …'),
       end !== undefined && !ended && (isLive ? [timeLeft(end, now), ' left'] : ['until ', time(end, now)]),
     ),
   );
 }
 
-/** Six dots, filled up to the phase. */
+/** Draws six dots, filled up to the phase. */
 function progress(step: number): Element {
   const dots = PHASES.map((_, index) =>
     h('circle', { cx: 5 + index * 9, cy: 5, r: index === step ? 4 : 2.5, class: index <= step ? 'done' : 'todo' }),

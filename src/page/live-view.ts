@@ -7,8 +7,9 @@ import { plural } from './format.ts';
 export type Mark = 'waiting' | 'verified' | 'broken';
 
 export interface LiveModel {
-  /** Numbers of events. */
+  /** The number of events. */
   readonly total: number;
+  /** The number of events that the page shows. */
   readonly shown: number;
   readonly isPlaying: boolean;
   /** The replay shows twice this many events per second. */
@@ -18,7 +19,7 @@ export interface LiveModel {
   readonly isSettled: boolean;
   /** The name of the file with the lines; undefined if they are from a service. */
   readonly file: string | undefined;
-  /** The event in the page's address. */
+  /** The event in the page's URL. */
   readonly linked: number | undefined;
   readonly chain: NamedChain | undefined;
   /** Verifier keys of the witnesses that the reader names. */
@@ -27,23 +28,23 @@ export interface LiveModel {
   readonly markOf: (eventId: number) => Mark;
   /** Whether this chunk of the transcript is in the document. */
   readonly isDrawn: (place: number) => boolean;
-  /** The last element made for this place; made again if the version differs, now or in one of the next frames. */
+  /** Returns the last element built for this place. Builds it again if the version differs, now or in a later frame. */
   readonly memo: (place: number, version: string, make: () => Element) => Element | undefined;
 }
 
-/** The chain to compare with, which the reader names. */
+/** The chain that the reader names, to compare the lines with. */
 export interface NamedChain {
   readonly rpc: string;
   readonly registry: string;
 }
 
-/** The root of the first moves, in the page's address. */
+/** The root of the first `size` moves, in the page's URL. */
 export interface NamedRoot {
   readonly size: number;
   readonly root: string;
 }
 
-/** The browser's checks of the published log, each with the fact that it verifies. */
+/** The browser's checks of the published log, each with the claim that it verifies. */
 export const PUBLISHED_CHECKS = {
   signed: 'the checkpoint is signed by the key of the log',
   included: 'the lines are under the checkpoint',
@@ -52,7 +53,7 @@ export const PUBLISHED_CHECKS = {
 } as const;
 export type PublishedCheckName = keyof typeof PUBLISHED_CHECKS;
 
-/** The auditor's checks, the check of the root in the address, and those of the published log. */
+/** A check of the auditor, of the root in the page's URL, or of the published log. */
 export interface ShownCheck extends Omit<CheckResult, 'name' | 'findingsLeftOut'> {
   readonly name: CheckName | 'link' | PublishedCheckName;
 }
@@ -64,7 +65,7 @@ export interface Audit {
   readonly size: number;
   readonly root: Hex | null;
   readonly results: readonly ShownCheck[];
-  /** The newest checkpoint of the log, kept for the next visit. */
+  /** The newest checkpoint of the log, to be saved for the next visit. */
   readonly note?: string | undefined;
   /** Why the checks can't run. */
   readonly failure: string | null;
@@ -72,7 +73,7 @@ export interface Audit {
 
 export const SPEEDS = [1, 4, 16];
 
-/** Without a script an empty bar keeps the space. */
+/** Without a script, an empty bar reserves the space. */
 export function replayBar(live: LiveModel | undefined): Element {
   if (live === undefined) return h('div', { class: 'replay' });
   const { total, shown, isPlaying, isConnected, isSettled, speed, file } = live;
@@ -143,8 +144,8 @@ export function verifySection(chamberId: number, live: LiveModel | undefined): E
     file !== undefined && h('p', {}, foreign(file), ', which does not leave this browser.'),
     h('p', { role: 'status' }, audit.failure ?? verdict(live, broken)),
     broken.length > 0 && h('div', { role: 'alert' }, h('ul', { class: 'findings' }, ...broken.map(finding))),
-    // Above the parts that grow.
-    proofs(audit),
+    // Above the parts that grow, so that the badges do not move.
+    proofBadges(audit),
     file === undefined && chainForm(live),
     file === undefined && witnessForm(live),
     h(
@@ -159,8 +160,8 @@ export function verifySection(chamberId: number, live: LiveModel | undefined): E
   );
 }
 
-/** Checks against more than the lines themselves. `root` is of the service, and of the chain if the reader names one. */
-const PROOFS: Readonly<Record<string, readonly ShownCheck['name'][]>> = {
+/** The badges, with their checks. `root` covers the service's root, and the chain's root if the reader names a chain. */
+const BADGES: Readonly<Record<string, readonly ShownCheck['name'][]>> = {
   root: ['root', 'preview', 'contract'],
   checkpoint: ['signed'],
   inclusion: ['included'],
@@ -171,8 +172,8 @@ const PROOFS: Readonly<Record<string, readonly ShownCheck['name'][]>> = {
 const DECISIVE = ['broken', 'verified'] as const;
 
 /** The badges have the same width for each verdict, so that nothing below shifts. */
-function proofs({ results }: Audit): Element {
-  const badges = Object.entries(PROOFS).map(([label, names]) => {
+function proofBadges({ results }: Audit): Element {
+  const badges = Object.entries(BADGES).map(([label, names]) => {
     const checks = results.filter(({ name }) => names.includes(name));
     const verdict = DECISIVE.find((each) => checks.some((result) => result.verdict === each)) ?? 'not evaluated';
     const decided = checks.filter((result) => result.verdict === verdict);
@@ -192,7 +193,7 @@ function brokenChecks({ results }: Audit): readonly ShownCheck[] {
   return results.filter(({ verdict }) => verdict === 'broken');
 }
 
-/** Near the top, because the findings can be far below. Always in the document, so that nothing shifts. */
+/** Shown near the top, because the findings can be far below. Always in the document, so that nothing shifts. */
 export function alarm(live: LiveModel | undefined): Element {
   const isBroken = live !== undefined && brokenChecks(live.audit).length > 0;
   const link = h('a', { href: '#verify' }, 'See what it found');
@@ -245,7 +246,7 @@ function check({ title, verdict, counts, note }: ShownCheck): Element {
   );
 }
 
-/** Loads the page again, with a policy that allows the RPC's origin. */
+/** Submitting the form reloads the page with a policy that allows the RPC's origin. */
 function chainForm({ chain, audit }: LiveModel): Element {
   const results = audit.results.filter(({ name }) => name === 'contract' || name === 'claims' || name === 'balances');
   return h(
@@ -268,7 +269,7 @@ function chainForm({ chain, audit }: LiveModel): Element {
   );
 }
 
-/** The keys must come from elsewhere: the service could invent them. */
+/** The reader must get the keys elsewhere, because the service could invent them. */
 function witnessForm({ witnesses }: LiveModel): Element {
   const placeholder = 'witness.example.org/w1+a1b2c3d4+BN…';
   const keys = field('Keys', { name: 'witnesses', value: witnesses.join(' '), placeholder });

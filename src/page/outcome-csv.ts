@@ -1,4 +1,4 @@
-// The ideas of an outcome as a table for spreadsheets (RFC 4180), in which no agent's text is a formula.
+// Exports the ideas of an outcome as CSV for spreadsheets (RFC 4180). No agent's text is evaluated as a formula.
 import type { OutcomeIdea, OutcomeView } from '../../projections/outcome.ts';
 
 const COLUMNS = [
@@ -23,8 +23,8 @@ export function outcomeCsv({ ideas }: OutcomeView): string {
 }
 
 /**
- * Characters with which a formula begins; an apostrophe in front makes the cell text. Some spreadsheets separate cells by semicolons or
- * tabs, so a cell also begins after these.
+ * Matches where a formula would begin; an apostrophe there makes the cell text. Some spreadsheets separate cells by semicolons or tabs, so
+ * a cell also begins after these.
  */
 const FORMULA = /(^|[;\t\r\n] *"*)(?=[=+\-@\t\r\n])/g;
 const SPECIAL = /[",;\t\r\n]/;

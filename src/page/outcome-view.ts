@@ -1,4 +1,4 @@
-// The outcome, first on the page of a settled chamber. The backers of each idea are drawn in the agents' colours.
+// Shows the outcome at the top of a settled chamber's page. The bars show the backers of each idea in the agents' colours.
 import { type OutcomeIdea, type OutcomeView, outcomeOf, outcomeText } from '../../projections/outcome.ts';
 import { type Child, type Element, foreign, h } from '../html/element.ts';
 import { BPS_TOTAL, instantOf } from '../vocabulary/values.ts';
@@ -6,7 +6,7 @@ import type { ChamberModel } from './chamber-model.ts';
 import { agent, COLOURS, folded, hash, more, plural, shownRows, time } from './format.ts';
 import { outcomeCsv } from './outcome-csv.ts';
 
-/** Undefined until the chamber is settled. */
+/** Returns undefined until the chamber is settled. */
 export function outcomeIn({ state, now }: ChamberModel): OutcomeView | undefined {
   const outcome = outcomeOf(state, now);
   return 'view' in outcome ? outcome.view : undefined;
@@ -31,12 +31,12 @@ export function outcomeSection(model: ChamberModel, outcome: OutcomeView): Eleme
 function downloads({ live }: ChamberModel, outcome: OutcomeView): readonly Child[] {
   const { chamberId } = outcome;
   const name = `chamber-${chamberId}-outcome`;
-  // A file can be from another service.
+  // A file may come from another service.
   const json = live?.file === undefined ? `${chamberId}/outcome` : dataUrl('application/json', outcomeText(outcome));
   const csv = dataUrl('text/csv', outcomeCsv(outcome));
   return [
     h('a', { href: json, download: `${name}.json` }, 'JSON'),
-    // The service's page is bounded; the browser makes a CSV of any size.
+    // Limits only the service's page; the browser builds a CSV of any size.
     (live !== undefined || csv.length <= CSV_CHARS_MAX) && [
       ' · ',
       h('a', { href: csv, download: `${name}.csv` }, 'CSV'),
@@ -104,13 +104,13 @@ function withRow(whole: Element, row: Element): Element {
 
 interface Segment {
   readonly bps: number;
-  /** The colour of the member who gave it. */
+  /** The colour of the member that allocated the share. */
   readonly colour: string;
 }
 
 const BAR_WIDTH = 100;
 
-/** `whole` is the total that the members who revealed could allocate. */
+/** `whole` is the total that the members that revealed could allocate. */
 function share(bps: number, whole: number, segments: readonly Segment[]): readonly Element[] {
   let x = 0;
   const rects = segments.map((segment) => {
@@ -123,10 +123,10 @@ function share(bps: number, whole: number, segments: readonly Segment[]): readon
   return [h('td', { class: 'picture' }, bar), h('td', { class: 'percent' }, `${((100 * bps) / whole).toFixed(1)} %`)];
 }
 
-/** In the service's page; beyond this number, bars are not divided. */
+/** With more segments in total, the service's page does not divide the bars. */
 const SEGMENTS_MAX = 4_096;
 
-/** The allocations to each idea, in turn order. */
+/** Returns a function from an idea to its allocations, in turn order. */
 function segmentsOf({ state: { members, reveals }, live }: ChamberModel, { ideas }: OutcomeView) {
   if (live === undefined && reveals.size * ideas.length > SEGMENTS_MAX) {
     return ({ totalBps }: OutcomeIdea): readonly Segment[] => [{ bps: totalBps, colour: 'none' }];

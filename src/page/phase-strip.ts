@@ -1,4 +1,4 @@
-// The phases of a chamber as a strip, with their ends.
+// Shows the phases of a chamber as a strip, with their ends.
 import { knownEnds } from '../../projections/phase-ends.ts';
 import { type Child, type Element, h } from '../html/element.ts';
 import { DEADLINES, instantOf, PHASES, type Phase } from '../vocabulary/values.ts';
@@ -34,7 +34,7 @@ function endOf({ state, now, live }: ChamberModel, index: number, isCurrent: boo
   const future = state.rounds === null ? 'until ' : 'ends by ';
   return [
     h('span', {}, end <= now ? past : future, time(end, now)),
-    // Without a script the empty element keeps the space.
+    // Without a script, the empty element reserves the space.
     isCurrent && end > now && h('b', { class: 'left' }, live && `${timeLeft(end, now)} left`),
   ];
 }

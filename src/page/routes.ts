@@ -1,5 +1,5 @@
-// The pages at GET /, at GET /chambers/:id, and for errors, where programs get JSON. The JSON response is always made first: it
-// determines status and headers.
+// Serves pages at GET /, at GET /chambers/:id and for errors, where programs get JSON. The JSON response is always built first, because
+// it determines status and headers.
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono, Next } from 'hono';
 import type { Forum } from '../forum/forum.ts';
@@ -27,7 +27,7 @@ type App = Hono<{ Bindings: Partial<HttpBindings> }>;
 
 const CHAMBERS_LISTED_MAX = 50;
 
-/** Must be registered before the routes of the same paths. Returns the handler of requests without a route. */
+/** Must be registered before the routes of the same paths. Returns the handler for requests that no route matches. */
 export function pageRoutes(
   app: App,
   { forum, headers, responses, relayerProblem }: PageOptions,
@@ -51,25 +51,25 @@ export function pageRoutes(
   async function negotiate(c: Context, next: Next, render: () => Promise<SharedBody>): Promise<void> {
     await next();
     const json = c.res;
-    const response = await negotiated(c, json, () => (json.status === 200 ? render() : errorPage(c, json, asset)));
+    const response = await negotiatedResponse(c, json, () => (json.status === 200 ? render() : errorPage(c, json, asset)));
     if (response === json) return;
-    // Otherwise Hono would merge the two responses, and copy their bodies.
+    // Otherwise Hono would merge the two responses and copy their bodies.
     c.res = undefined;
     c.res = response;
   }
 
   return (c, json) => {
     const isRead = c.req.method === 'GET' || c.req.method === 'HEAD';
-    return isRead ? negotiated(c, json, () => errorPage(c, json, asset)) : Promise.resolve(json);
+    return isRead ? negotiatedResponse(c, json, () => errorPage(c, json, asset)) : Promise.resolve(json);
   };
 
-  async function negotiated(c: Context, json: Response, render: () => Promise<SharedBody>): Promise<Response> {
+  async function negotiatedResponse(c: Context, json: Response, render: () => Promise<SharedBody>): Promise<Response> {
     json.headers.append('Vary', 'Accept');
     if (!wantsHtml(c.req.header('accept'))) return json;
     const page = await render();
     const isGzip = c.req.method !== 'HEAD' && acceptedEncoding(c.req.header('accept-encoding'), ['gzip']) !== undefined;
     const body = isGzip ? await page.encoded('gzip') : page.bytes;
-    // The headers of the JSON response stay.
+    // Keeps the headers of the JSON response.
     const sent = new Headers(json.headers);
     for (const [name, value] of Object.entries(HTML_HEADERS)) sent.set(name, value);
     sent.set('Content-Security-Policy', pagePolicy(c.req.query('rpc')));
@@ -111,7 +111,7 @@ async function errorPage(c: Context, json: Response, asset: PathOf): Promise<Sha
   return new SharedBody(pageHtml({ title: status === 404 ? 'Not found' : 'Error', base, view: toHtml(view), asset }));
 }
 
-/** The relative path from a page to the service's root. */
+/** Returns the relative path from a page to the service's root. */
 function baseOf(path: string): string {
   return '../'.repeat(path.split('/').length - 2) || './';
 }

@@ -1,4 +1,4 @@
-// The events as a conversation: by phase, then by turn.
+// Shows the events as a conversation, by phase and then by turn.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { isClosed, phaseAt } from '../../projections/phase.ts';
 import { phaseOf as phaseOfMove } from '../../projections/phase-ends.ts';
@@ -10,10 +10,10 @@ import type { ChamberModel } from './chamber-model.ts';
 import { agent, hash, PHASE_NAMES, percent, time } from './format.ts';
 import { eventMark, type LiveModel } from './live-view.ts';
 
-/** In the service's page. */
+/** Limits the transcript in the service's page. */
 const TRANSCRIPT_CHARS_MAX = 262_144;
 
-/** The last of these lines whose texts fit on the service's page, at least one. The others are not parsed. */
+/** Returns the events of the last lines whose texts fit on the service's page, at least one. Does not parse the other lines. */
 export function eventsThatFit(lines: readonly string[]): readonly ChamberEvent[] {
   const events: ChamberEvent[] = [];
   let chars = 0;
@@ -32,11 +32,11 @@ function debatedChars({ comment, refinement }: Extract<ChamberEvent, { type: 'ch
   return comment.length + (refinement == null ? 0 : Math.min(indentedChars(refinement), INDENTED_CHARS_MAX));
 }
 
-/** Events that are drawn together. */
+/** How many events are drawn together. */
 const CHUNK_EVENTS = 20;
 
-/** The replies to each event, which are named beneath it. */
 interface TranscriptModel extends ChamberModel {
+  /** The replies to each event, which the page lists beneath the event. */
   readonly replies: ReadonlyMap<number, readonly ChamberEvent[]>;
 }
 
@@ -74,7 +74,7 @@ function repliesIn(events: readonly ChamberEvent[]): TranscriptModel['replies'] 
   return replies;
 }
 
-/** The current phase if it has no events; turns that run out are not events. */
+/** Shows the current phase if it has no events. Expired turns are not events. */
 function emptyPhase(model: ChamberModel): readonly Child[] {
   const { state, events, now } = model;
   const [last, phase] = [events.at(-1), phaseAt(state, now)];
@@ -94,7 +94,7 @@ function liveChunk(model: TranscriptModel, live: LiveModel, start: number): Elem
   const marks = events.map(({ eventId }) => {
     return live.linked === eventId ? `#${live.markOf(eventId)}` : live.markOf(eventId)[0];
   });
-  // Everything that a chunk depends on besides its events.
+  // Includes everything that a chunk depends on besides its events.
   const replies = events.reduce((sum, { eventId }) => sum + (model.replies.get(eventId)?.length ?? 0), 0);
   const version = `${state.members.length} ${state.ends.lobbyDeadline} ${labels.size} ${replies} ${marks.join('')}`;
   return live.memo(start, version, () => chunk(model, start)) ?? notDrawn;
@@ -133,7 +133,7 @@ function turnsOf(model: ChamberModel, events: readonly ChamberEvent[]): readonly
   return turns;
 }
 
-/** A turn has consecutive events of one agent in one phase, and ends with its pass. */
+/** A turn consists of consecutive events of one agent in one phase, and ends with the agent's pass. */
 function isSameTurn(last: ChamberEvent, event: ChamberEvent, model: ChamberModel): boolean {
   const isSameAgent = last.did === event.did && last.type !== 'chamber.passed';
   return isSameAgent && phaseOf(last, model) === phaseOf(event, model);
@@ -164,7 +164,7 @@ function entry(event: ChamberEvent, model: TranscriptModel): Element {
   );
 }
 
-/** The rest are only counted. */
+/** Further replies are only counted. */
 const REPLIES_NAMED_MAX = 12;
 
 function repliesView(eventId: number, model: TranscriptModel): Element | false {
@@ -181,7 +181,7 @@ function author({ did }: ChamberEvent, model: ChamberModel): Child {
   return did !== null && agent(did, model);
 }
 
-/** An event that is not on the page is a line of the log. */
+/** Links an event that is not on the page to its line in the log. */
 function eventLink(eventId: number, { state, events }: ChamberModel): Element {
   const isShown = eventId >= (events[0]?.eventId ?? 0);
   const href = isShown ? `#e${eventId}` : `${state.chamberId}/events?after=${eventId - 1}&limit=1`;
@@ -190,12 +190,12 @@ function eventLink(eventId: number, { state, events }: ChamberModel): Element {
 
 function content(event: ChamberEvent, model: ChamberModel): readonly Child[] {
   const { withheld } = event;
-  if (withheld === undefined) return told(event, model);
+  if (withheld === undefined) return describeEvent(event, model);
   const reason = `The service has withheld what was written here: ${withheld.reason}`;
-  return [...told(event, model), h('p', { class: 'facts withheld' }, reason)];
+  return [...describeEvent(event, model), h('p', { class: 'facts withheld' }, reason)];
 }
 
-function told(event: ChamberEvent, model: ChamberModel): readonly Child[] {
+function describeEvent(event: ChamberEvent, model: ChamberModel): readonly Child[] {
   const { state } = model;
   switch (event.type) {
     case 'chamber.created':
@@ -260,7 +260,7 @@ function told(event: ChamberEvent, model: ChamberModel): readonly Child[] {
 /** A deeply nested refinement is many times longer when it is indented. */
 const INDENTED_CHARS_MAX = 32_768;
 const REFINEMENT_CHARS_MAX = 8_192;
-/** A refinement of one line is not folded. */
+/** A refinement that fits on one line is not folded. */
 const LINE_CHARS_MAX = 80;
 
 function refinementView(refinement: JsonObject, { eventId }: ChamberEvent, { state, live }: ChamberModel): Element {
@@ -279,14 +279,14 @@ function refinementView(refinement: JsonObject, { eventId }: ChamberEvent, { sta
     {},
     h('summary', {}, 'Refinement'),
     h('pre', { dir: 'auto' }, shown, isCut && ' […]'),
-    // A file can be from another service.
+    // A file may come from another service.
     isCut &&
       live?.file === undefined &&
       h('p', { class: 'facts' }, h('a', { href }, 'All of it, in the line of the log')),
   );
 }
 
-/** The stance of a refinement that has nothing else. */
+/** Returns the stance of a refinement that contains nothing else. */
 function stanceOf({ stance, ...others }: JsonObject): string | undefined {
   const isShort = typeof stance === 'string' && stance !== '' && stance.length <= LINE_CHARS_MAX;
   return isShort && Object.keys(others).length === 0 ? stance : undefined;
@@ -294,7 +294,7 @@ function stanceOf({ stance, ...others }: JsonObject): string | undefined {
 
 const INDENT = 2;
 
-/** An upper bound on the length of JSON.stringify with INDENT. */
+/** Returns an upper bound on the length of JSON.stringify with INDENT. */
 function indentedChars(value: JsonValue, depth = 0): number {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value).length;
   const line = 2 + INDENT * (depth + 1);

@@ -44,7 +44,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser at a chamber with rounds', () => {
       await agent.reveal(id);
       await note();
     }
-    await expectShown(page, '.now', 'All moves are made.');
+    await expectShown(page, '.now', 'All moves have been made.');
     await expectShown(page, '.phases .current', /^Revealended early /);
     await recordCommit(reader.live.service.forum, id);
     await note();

@@ -410,7 +410,7 @@ describe('a chamber with rounds', () => {
     const over = await read();
     expect(ends(over).slice(2)).toEqual(Array.from({ length: 3 }, () => 'ended early 00:01:00'));
     expect(now(over)).toBe(
-      'All moves are made. The root of the log waits for the chain: the service is configured without one.',
+      'All moves have been made. The root of the log waits for the chain: the service is configured without one.',
     );
   });
 

@@ -1,5 +1,5 @@
-// Runs the auditor over a chamber's lines as they arrive, or over a file: the checks of `chambers audit`, those of a chain that the reader
-// names, those of the published log, and the root in the page's address.
+// Audits a chamber's lines as they arrive, or a file: runs the checks of `chambers audit`, compares the lines with a chain that the reader
+// names and with the published log, and checks the root in the page's URL.
 import {
   auditContext,
   ChamberAudit,
@@ -13,10 +13,10 @@ import { backoffMillis } from '../../reading/waiting.ts';
 import { isWalletAddress } from '../../vocabulary/schemas.ts';
 import type { Hex } from '../../vocabulary/values.ts';
 import type { Audit, NamedChain, NamedRoot, ShownCheck } from '../live-view.ts';
-import { askForJson } from './ask.ts';
+import { requestJson } from './request.ts';
 import { PublishedCheck, type PublishedLog, shownCheck } from './published-check.ts';
 
-/** A service's chamber, or a file. */
+/** Audits a chamber of the service, or a file. */
 export interface AuditJob {
   readonly chamberId?: number;
   /** The URL of merkle-preview. */
@@ -27,7 +27,7 @@ export interface AuditJob {
   readonly file?: File;
 }
 
-/** A message of the page; the job is always the same. */
+/** A message from the page. The job is the same in every message. */
 export interface AuditMessage {
   readonly job: AuditJob;
   readonly lines: readonly string[];
@@ -36,7 +36,7 @@ export interface AuditMessage {
 const REPORT_EVERY_MILLIS = 100;
 const PREVIEW_EVERY_MILLIS = 2_000;
 const CHECKPOINT_MILLIS = 2_000;
-/** The backoff of failed reads begins here, because the chain's reader has retried several times itself. */
+/** Failures that the backoff starts from, because the chain reader has already retried several times. */
 const CHAIN_FAILURES_FIRST = 5;
 const STARTED_LINES_MAX = 512;
 
@@ -46,17 +46,17 @@ let audit: ChamberAudit | undefined;
 let link: ShownCheck | undefined;
 let failure: string | null = null;
 let isRunning = false;
-/** The comparison with the chain. */
+/** The findings of the comparison with the chain. */
 let onChain = new Findings();
 const NEVER = -1;
 let claimsCompared = 0;
 let reportedAt = 0;
 let comparedSize = 0;
 let isPreviewAwaited = false;
-/** Failed reads in a row, and the last error. */
+/** Consecutive failed reads, and the last error. */
 let unreadPreviews = 0;
 let previewProblem = '';
-/** Failed reads in a row. */
+/** Consecutive failed reads. */
 let unreadChains = 0;
 let published: PublishedCheck | undefined;
 let isCheckpointAwaited = false;
@@ -85,7 +85,7 @@ function start(job: AuditJob): void {
     });
 }
 
-/** Does the same as auditFile of the command. */
+/** Audits like the auditFile of the command line. */
 async function auditFile(audit: ChamberAudit, file: File, job: AuditJob): Promise<void> {
   const bytes = new Uint8Array(await file.arrayBuffer());
   async function* whole() {
@@ -110,7 +110,7 @@ async function follow(audit: ChamberAudit, job: AuditJob): Promise<void> {
   } while (queue.length > 0);
 }
 
-/** Signatures are verified while further lines, new arrivals included, are read and decided. */
+/** Verifies signatures while it reads and decides further lines, including new arrivals. */
 async function takeQueue(audit: ChamberAudit, { named }: AuditJob): Promise<void> {
   const started: StartedLine[] = [];
   for (;;) {
@@ -125,22 +125,22 @@ async function takeQueue(audit: ChamberAudit, { named }: AuditJob): Promise<void
   }
 }
 
-/** The auditor reports missing events at the end of the input; a stream does not end. */
+/** Reports a missing event at once. The auditor reports missing events at the end of its input, but a stream does not end. */
 function judgeMissing({ findings, lineCount: due }: ChamberAudit, { event }: StartedLine): void {
   if (event === undefined || event.eventId <= due) return;
   findings.judge('order', [due], `event ${due} is missing: the service sent event ${event.eventId} instead`);
 }
 
-/** Compares the moves with the root in the address; called once their number is reached, or can't be. */
+/** Compares the moves with the root in the URL. Called once the number of moves is reached, or can't be reached. */
 function judgeLink({ moves }: ChamberAudit, { size, root }: NamedRoot): void {
   const found = moves.size === size ? `they have the root ${moves.root()}` : `there are only ${moves.size}`;
-  const isRight = moves.size === size && moves.root() === root;
+  const isVerified = moves.size === size && moves.root() === root;
   const problem = `history was changed: the link names the root ${root} of the first ${size} moves, but ${found}`;
-  const sentence = isRight ? '' : problem;
-  link = shownCheck('link', 'the first moves are those that the link names', { isRight, sentence });
+  const sentence = isVerified ? '' : problem;
+  link = shownCheck('link', 'the first moves are those that the link names', { isVerified, sentence });
 }
 
-/** Compares the service's root with that of the lines; tries again later if it covers another number of moves. */
+/** Compares the service's root with the root of the lines. Tries again later if the service's root covers another number of moves. */
 async function comparePreview(audit: ChamberAudit, job: AuditJob): Promise<void> {
   const { findings, moves } = audit;
   const { size } = moves;
@@ -165,10 +165,10 @@ interface Preview {
   readonly eventCount?: unknown;
 }
 
-/** Empty if the read fails, which proves nothing about the lines: it is read again. */
+/** Returns an empty preview if the read fails, which proves nothing about the lines. The caller reads it again. */
 async function readPreview(url: string): Promise<Preview> {
   try {
-    const preview = await askForJson(url);
+    const preview = await requestJson(url);
     if (typeof preview !== 'object' || preview === null) throw new Error('it is not a preview');
     unreadPreviews = 0;
     return preview;
@@ -179,7 +179,7 @@ async function readPreview(url: string): Promise<Preview> {
   }
 }
 
-/** A checkpoint covers a line within a second or two, so it is read after a pause, and again if it is late. */
+/** Reads the checkpoint after a delay, because it covers a line only after a second or two, and again if it is late. */
 function comparePublished(audited: ChamberAudit, job: AuditJob): void {
   if (published === undefined || job.chamberId === undefined || isCheckpointAwaited || !published.isDue(audited))
     return;
@@ -193,7 +193,7 @@ function comparePublished(audited: ChamberAudit, job: AuditJob): void {
   setTimeout(() => compare().catch(reportError), CHECKPOINT_MILLIS);
 }
 
-/** Loads the chain reader, which is mostly viem. After a failure the chain is read again. */
+/** Loads the chain reader on demand, because it contains viem. After a failure, reads the chain again. */
 async function compareChain(audit: ChamberAudit, job: AuditJob, { rpc, registry }: NamedChain): Promise<void> {
   const { moves, decisions, context } = audit;
   const findings = new Findings({ ofLines: audit.findings });

@@ -1,4 +1,4 @@
-// <live-chamber>: follows a chamber's log or reads a file, folds it, shows it as of any event, and audits every line.
+// <live-chamber>: follows a chamber's log or reads a file, folds the lines, shows the chamber as of any event, and audits every line.
 import { type ChamberState, evolveChamber } from '../../../projections/chamber.ts';
 import { outcomeOf } from '../../../projections/outcome.ts';
 import { isClosed } from '../../../projections/phase.ts';
@@ -9,7 +9,7 @@ import { chamberView } from '../chamber-view.ts';
 import { type Audit, type LiveModel, SPEEDS, verifySection } from '../live-view.ts';
 import { Drawing } from './drawing.ts';
 import { DrawnChunks } from './drawn-chunks.ts';
-import { heldCheckpoint, holdCheckpoint } from './held-checkpoint.ts';
+import { savedCheckpoint, saveCheckpoint } from './saved-checkpoint.ts';
 import { linkedEvent, namedChain, namedRoot, namedWitnesses } from './location.ts';
 import { followLog } from './log-stream.ts';
 import { patchChildren } from './patch.ts';
@@ -21,7 +21,7 @@ interface Health {
   readonly chain?: { readonly relayer: { readonly reason?: string } } | null;
 }
 
-/** The chamber after a line; a line that can't be folded changes nothing. */
+/** The chamber after a line. A line that can't be folded changes nothing. */
 interface Step {
   readonly state: ChamberState | null;
   readonly eventCount: number;
@@ -33,7 +33,7 @@ const PLAY_MILLIS = 500;
 const JUMP_FRAMES = 20;
 
 export class LiveChamber extends HTMLElement {
-  /** Shown in place of the service's chamber. */
+  /** A file to show instead of the service's chamber. */
   file: File | undefined;
   readonly #ended = new AbortController();
   readonly #steps: Step[] = [];
@@ -51,7 +51,7 @@ export class LiveChamber extends HTMLElement {
   #isConnected = false;
   #relayerProblem: string | undefined;
   readonly #drawing = new Drawing(() => this.#render());
-  /** A jump to an event takes several frames, because the chunks around it are drawn meanwhile. */
+  /** A jump to an event takes several frames, because the chunks around the event are drawn one by one. */
   #jump: { readonly eventId: number; framesLeft: number } | undefined;
 
   connectedCallback(): void {
@@ -78,13 +78,13 @@ export class LiveChamber extends HTMLElement {
     const service = new URL(base, location.href).href;
     const job = {
       chamberId: Number(chamber),
-      published: { base: service, held: heldCheckpoint(service), witnesses: namedWitnesses() },
+      published: { base: service, saved: savedCheckpoint(service), witnesses: namedWitnesses() },
       preview: `${address}/merkle-preview`,
       named: namedRoot(),
       chain: namedChain(),
     };
     const onReport = (report: Audit) => {
-      if (report.note !== undefined) holdCheckpoint(service, report.note);
+      if (report.note !== undefined) saveCheckpoint(service, report.note);
       this.#onReport(report);
     };
     const audit = startAudit({ url, job, onReport, signal });
@@ -92,7 +92,7 @@ export class LiveChamber extends HTMLElement {
       const event = this.#fold(line);
       audit(line);
       if (event?.type === 'chamber.joined' && event.eventId > Number(events)) {
-        this.#askLabel(event.did).catch(reportError);
+        this.#fetchLabel(event.did).catch(reportError);
       }
       this.#schedule();
     };
@@ -110,7 +110,7 @@ export class LiveChamber extends HTMLElement {
     const timers = [
       setInterval(() => this.#schedule(), TICK_MILLIS),
       setInterval(() => {
-        this.#askHealth().catch(reportError);
+        this.#fetchHealth().catch(reportError);
       }, HEALTH_MILLIS),
     ];
     signal.addEventListener('abort', () => timers.forEach(clearInterval));
@@ -130,8 +130,8 @@ export class LiveChamber extends HTMLElement {
     this.#schedule();
   };
 
-  /** Reads the label of an agent that joined after the page was made. */
-  async #askLabel(did: string): Promise<void> {
+  /** Fetches the label of an agent that joined after the page was rendered. */
+  async #fetchLabel(did: string): Promise<void> {
     const { base = '../' } = this.dataset;
     const response = await fetch(`${base}agents/${encodeURIComponent(did)}`).catch(() => undefined);
     if (!response?.ok) return;
@@ -141,8 +141,8 @@ export class LiveChamber extends HTMLElement {
     this.#schedule();
   }
 
-  /** While the root is awaited, the page shows the relayer's problem. */
-  async #askHealth(): Promise<void> {
+  /** Fetches the relayer's problem, which the page shows until the root is on the chain. */
+  async #fetchHealth(): Promise<void> {
     const state = this.#steps.at(-1)?.state ?? null;
     if (document.hidden || state === null || !isClosed(state, this.#clock.now())) return;
     if (state.settlement.committed !== null) return;
@@ -229,7 +229,7 @@ export class LiveChamber extends HTMLElement {
     this.#schedule();
   }
 
-  /** Handles keys in the replay, and if nothing has the focus; the slider handles its own, except the space bar. */
+  /** Handles keys in the replay, or anywhere if nothing has the focus. The slider handles its own keys, except the space bar. */
   #onKey(event: KeyboardEvent): void {
     const { target, key } = event;
     if (!(target instanceof Element) || event.ctrlKey || event.altKey || event.metaKey) return;
@@ -252,7 +252,7 @@ export class LiveChamber extends HTMLElement {
     return state !== null && 'view' in outcomeOf(state, state.lastAt);
   }
 
-  /** The service's rendering stays until all its events have arrived. */
+  /** Whether all events of the service's rendering have arrived. Until then, the rendering stays. */
   get #isReady(): boolean {
     return this.#steps.length >= Math.max(1, Number(this.dataset['events'] ?? 1));
   }
@@ -261,7 +261,7 @@ export class LiveChamber extends HTMLElement {
     if (this.#isReady) this.#drawing.schedule();
   }
 
-  /** Browsers print the document as it is when the event handler returns. */
+  /** Renders synchronously, because browsers print the document as soon as the event handler returns. */
   #print(isPrinted: boolean): void {
     this.#chunks.isPrinted = isPrinted;
     if (this.#isReady) this.#render();
@@ -282,7 +282,7 @@ export class LiveChamber extends HTMLElement {
         chamberView({ state, events, now, labels: this.#labels, retired: this.#retired, relayerProblem, live }),
       ]);
     } catch {
-      // Altered lines can fold into a state that can't be shown; the findings say why.
+      // Altered lines can fold into a state that can't be shown; the findings give the reason.
       const chamberId = Number(this.dataset['chamber']);
       patchChildren(this, [
         h('main', { id: 'main' }, h('h1', {}, 'This log cannot be shown'), verifySection(chamberId, live)),

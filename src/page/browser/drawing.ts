@@ -14,7 +14,7 @@ export class Drawing {
   watch(element: HTMLElement, signal: AbortSignal): void {
     element.addEventListener(
       'pointerdown',
-      // While the slider is dragged, the page is drawn.
+      // Dragging the slider does not suspend drawing.
       ({ target }) => {
         this.#isPressed = !(target instanceof HTMLInputElement && target.type === 'range');
       },
@@ -32,7 +32,7 @@ export class Drawing {
     this.#isScheduled = true;
     requestAnimationFrame(() => {
       this.#isScheduled = false;
-      // The release schedules it again.
+      // The release schedules the next frame.
       if (!this.#isPressed) this.#draw();
     });
   }

@@ -1,5 +1,5 @@
-// The chunks of a transcript that are in the document: all of a short transcript and on paper, otherwise those near the screen, so that a
-// log of any length scrolls equally well. One chunk is drawn per frame.
+// Decides which chunks of a transcript are in the document: all chunks of a short transcript and in print, otherwise those near the screen,
+// so that a log of any length scrolls equally well. Draws one chunk per frame.
 import type { Element as Described } from '../../html/element.ts';
 import type { LiveModel } from '../live-view.ts';
 
@@ -10,7 +10,7 @@ const CHUNKS_PER_FRAME = 1;
 
 export class DrawnChunks {
   readonly #drawn = new Map<number, { readonly version: string; readonly element: Described }>();
-  /** The first chunk counts as near until the browser reports. */
+  /** The first chunk counts as near until the observer reports. */
   readonly #near = new Set([0]);
   readonly #observer: IntersectionObserver;
   readonly #onChange: () => void;
@@ -21,7 +21,7 @@ export class DrawnChunks {
     this.#observer = new IntersectionObserver((entries) => this.#note(entries), { rootMargin: `${NEAR_PIXELS}px 0px` });
   }
 
-  /** The model's part for one frame. */
+  /** Returns the members of the model for one frame. */
   frame(eventCount: number): Pick<LiveModel, 'isDrawn' | 'memo'> {
     const isWhole = this.isPrinted || eventCount <= WHOLE_EVENTS_MAX;
     let left = this.isPrinted ? Number.POSITIVE_INFINITY : CHUNKS_PER_FRAME;
@@ -51,7 +51,7 @@ export class DrawnChunks {
       const place = Number(target.getAttribute('data-place'));
       if (isIntersecting) this.#near.add(place);
       else this.#near.delete(place);
-      // The chunk keeps its height when it is emptied.
+      // Lets the chunk keep its height when it is emptied.
       if (target instanceof HTMLElement && target.firstChild !== null)
         target.style.setProperty('--height', `${boundingClientRect.height}px`);
     }

@@ -1,4 +1,4 @@
-// The parameters in the page's address: an event, an earlier root, a chain, witnesses.
+// Parses the parameters in the page's URL: an event, an earlier root, a chain, witnesses.
 import type { NamedChain, NamedRoot } from '../live-view.ts';
 
 /** `#e17` */

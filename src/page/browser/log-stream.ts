@@ -3,17 +3,17 @@ import { backoffMillis } from '../../reading/waiting.ts';
 import { instantOf } from '../../vocabulary/values.ts';
 
 export interface LogListener {
-  /** Each line as sent, without a line break. */
+  /** Called with each line as sent, without its line break. */
   readonly onLine: (line: string) => void;
-  /** The service's time, whenever the phase changes. */
+  /** Called with the service's time when the reader has caught up and when the phase changes. */
   readonly onPhase: (at: number) => void;
   readonly onConnection: (isConnected: boolean) => void;
-  /** The text of a line that was delivered is withheld now. */
+  /** Called when the text of a delivered line is withheld. */
   readonly onWithheld: () => void;
   readonly signal: AbortSignal;
 }
 
-/** `address` is the stream's, without a query. Reads until the signal aborts. */
+/** Reads until the signal aborts. `address` is the stream's URL without a query. */
 export function followLog(address: string, { onLine, onPhase, onConnection, onWithheld, signal }: LogListener): void {
   let received = 0;
   let failures = 0;
@@ -48,7 +48,7 @@ interface Note {
   readonly now?: string;
 }
 
-/** Any other message is a line, which the auditor judges. */
+/** Returns undefined for any other message: it is a line, which the auditor judges. */
 function noteOf(text: string): Note | undefined {
   if (!text.startsWith('{"note":')) return undefined;
   try {

@@ -1,4 +1,4 @@
-// The page's script: its custom elements, and files to check, chosen or dropped anywhere.
+// The page's script: defines the custom elements, and opens files that the reader chooses or drops anywhere.
 import { LiveChamber } from './chamber-element.ts';
 import { LiveList } from './list-element.ts';
 

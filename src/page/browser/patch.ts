@@ -1,23 +1,23 @@
-// Patches a part of the document with elements as data. Equal nodes stay untouched, so focus, scrolling and opened details survive; the
-// service's HTML is adopted.
+// Patches a part of the document to match elements given as data. Leaves equal nodes untouched, so that focus, scrolling and opened details
+// survive, and reuses the nodes of the service's HTML.
 import type { Element as Described } from '../../html/element.ts';
 
 const SVG = 'http://www.w3.org/2000/svg';
-/** The element that each node was last made from. */
+/** The data that each node was last patched with. */
 const sources = new WeakMap<Node, Described>();
 
 export function patchChildren(parent: Element, children: Described['children']): void {
   for (const [index, child] of children.entries()) {
     const node =
-      adoptable(parent, children, index) ?? parent.insertBefore(made(parent, child), parent.childNodes[index] ?? null);
+      reusableNode(parent, children, index) ?? parent.insertBefore(createNode(parent, child), parent.childNodes[index] ?? null);
     if (typeof child !== 'string') patch(node as Element, child);
     else if (node.textContent !== child) node.textContent = child;
   }
   while (parent.childNodes.length > children.length) parent.lastChild?.remove();
 }
 
-/** The node at the index if the child describes it. A node that a later child describes stays for it; others are removed. */
-function adoptable(parent: Element, children: Described['children'], index: number): ChildNode | undefined {
+/** Returns the node at the index if the child describes it. Keeps a node that a later child describes, and removes others. */
+function reusableNode(parent: Element, children: Described['children'], index: number): ChildNode | undefined {
   for (;;) {
     const node = parent.childNodes[index];
     if (node === undefined || describes(children[index], node)) return node;
@@ -31,7 +31,7 @@ function describes(child: Described | string | undefined, node: Node): boolean {
   return node instanceof Element && node.localName === child.tag && node.id === (child.attributes['id'] ?? '');
 }
 
-function made(parent: Element, child: Described | string): ChildNode {
+function createNode(parent: Element, child: Described | string): ChildNode {
   if (typeof child === 'string') return document.createTextNode(child);
   return document.createElementNS(child.tag === 'svg' ? SVG : parent.namespaceURI, child.tag);
 }
@@ -45,7 +45,7 @@ function patch(element: Element, described: Described): void {
   }
   for (const [name, value] of Object.entries(described.attributes)) {
     const text = value === true ? '' : String(value);
-    // The reader's changes, e.g. opened details, stay.
+    // Keeps the reader's changes, e.g. opened details.
     if (!isPresent(value) || before?.attributes[name] === value || element.getAttribute(name) === text) continue;
     element.setAttribute(name, text);
     if (element instanceof HTMLInputElement && name === 'value') element.value = text;

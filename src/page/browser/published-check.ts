@@ -1,6 +1,6 @@
-// Compares a chamber's lines with the log that its service publishes: the checkpoint is signed by the log's key, it covers the chamber's
-// last event, which pins all before it, the log extends the checkpoint that this browser kept, and the witnesses that the reader names
-// have cosigned it.
+// Compares a chamber's lines with the log that its service publishes. Checks that the log's key signed the checkpoint, that the checkpoint
+// covers the chamber's last event, which pins all earlier ones, that the log extends the checkpoint that this browser saved, and that the
+// witnesses named by the reader cosigned the checkpoint.
 import type { ChamberAudit } from '../../audit/core.ts';
 import { type NoteKey, parseVerifierKey, signatureBy } from '../../tlog/note.ts';
 import {
@@ -15,40 +15,40 @@ import { tileAt, tilePath } from '../../tlog/tile.ts';
 import { type ReadTiles, rootOfTiles } from '../../tlog/tiled-tree.ts';
 import { fromHex } from '../../vocabulary/values.ts';
 import { PUBLISHED_CHECKS, type PublishedCheckName, type ShownCheck } from '../live-view.ts';
-import { ask, askForJson } from './ask.ts';
+import { request, requestJson } from './request.ts';
 
 export interface PublishedLog {
   /** The base URL of the service with a trailing slash. */
   readonly base: string;
-  /** The checkpoint that this browser kept. */
-  readonly held: string | undefined;
+  /** The checkpoint that this browser saved. */
+  readonly saved: string | undefined;
   /** Verifier keys (C2SP signed-note) of the witnesses that the reader names. */
   readonly witnesses: readonly string[];
 }
 
-/** A service promises a checkpoint within this time. */
+/** A service guarantees a checkpoint within this time. */
 const COVERED_MS_MAX = 60_000;
 
 type Audited = Pick<ChamberAudit, 'head' | 'pinnedKeys'>;
 
-interface Named {
+interface LogIdentity {
   readonly prefix: string;
   readonly key: NoteKey;
 }
 
-interface Outcome {
-  readonly isRight?: boolean;
+interface CheckOutcome {
+  readonly isVerified?: boolean;
   readonly sentence: string;
 }
 
 export class PublishedCheck {
   readonly #log: PublishedLog;
-  readonly #outcomes = new Map<PublishedCheckName, Outcome>();
-  #named: Named | undefined;
-  #held: SignedCheckpoint | undefined;
-  #isHeldRead = false;
-  /** The last event that no checkpoint covered, and when that was first seen. */
-  #asked: { readonly eventId: number; readonly at: number } | undefined;
+  readonly #outcomes = new Map<PublishedCheckName, CheckOutcome>();
+  #identity: LogIdentity | undefined;
+  #saved: SignedCheckpoint | undefined;
+  #isSavedRead = false;
+  /** The last event that no checkpoint covered, and when the check first found that. */
+  #uncovered: { readonly eventId: number; readonly at: number } | undefined;
   /** The last event that a checkpoint covers. */
   #covered = 0;
   #note: string | undefined;
@@ -58,7 +58,7 @@ export class PublishedCheck {
     this.#notEvaluated('not checked yet', ...Object.keys(PUBLISHED_CHECKS));
   }
 
-  /** The newest checkpoint without a problem, kept for the next visit. */
+  /** The newest checkpoint without a problem, to be saved for the next visit. */
   get note(): string | undefined {
     return this.#note;
   }
@@ -83,13 +83,13 @@ export class PublishedCheck {
 
   async #compare(chamberId: number, { head, pinnedKeys }: Audited): Promise<void> {
     const { eventId, leaf } = head;
-    this.#named ??= await this.#readName();
-    if (this.#named === undefined) {
+    this.#identity ??= await this.#readIdentity();
+    if (this.#identity === undefined) {
       this.#covered = Number.POSITIVE_INFINITY;
       this.#notEvaluated('the service publishes no log', ...Object.keys(PUBLISHED_CHECKS));
       return;
     }
-    const { key } = this.#named;
+    const { key } = this.#identity;
     const text = await this.#text(`chambers/${chamberId}/events/${eventId}/tlog-proof`);
     if (text === undefined) {
       this.#judgeMissing(eventId);
@@ -110,14 +110,14 @@ export class PublishedCheck {
     this.#judge('included', !isIncluded && unproven, `up to event ${eventId}`);
     this.#judgeWitnesses(checkpoint);
     await this.#judgeHistory(checkpoint);
-    // Last, so that a failed read is repeated.
+    // Set last, so that a failed read is repeated.
     this.#covered = eventId;
-    if (isIncluded && this.#outcomes.get('extends')?.isRight !== false) this.#note = note;
+    if (isIncluded && this.#outcomes.get('extends')?.isVerified !== false) this.#note = note;
   }
 
   #judgeMissing(eventId: number): void {
-    if (this.#asked?.eventId !== eventId) this.#asked = { eventId, at: performance.now() };
-    const isLate = performance.now() - this.#asked.at > COVERED_MS_MAX;
+    if (this.#uncovered?.eventId !== eventId) this.#uncovered = { eventId, at: performance.now() };
+    const isLate = performance.now() - this.#uncovered.at > COVERED_MS_MAX;
     const problem = `no checkpoint covers event ${eventId} a minute after it arrived`;
     if (isLate) this.#judge('included', problem);
     else this.#notEvaluated(`no checkpoint covers event ${eventId} yet`, 'included');
@@ -140,21 +140,21 @@ export class PublishedCheck {
   }
 
   async #judgeHistory(served: SignedCheckpoint): Promise<void> {
-    const { held } = this.#log;
-    if (!this.#isHeldRead && held !== undefined) {
-      this.#held = this.#named && openCheckpoint(held, this.#named.key);
-      if (this.#held === undefined)
+    const { saved } = this.#log;
+    if (!this.#isSavedRead && saved !== undefined) {
+      this.#saved = this.#identity && openCheckpoint(saved, this.#identity.key);
+      if (this.#saved === undefined)
         this.#notEvaluated('the checkpoint of the last visit is of another log or key', 'extends');
-    } else if (this.#held === undefined) this.#notEvaluated('this browser has no earlier checkpoint', 'extends');
-    this.#isHeldRead = true;
-    const before = this.#held;
+    } else if (this.#saved === undefined) this.#notEvaluated('this browser has no earlier checkpoint', 'extends');
+    this.#isSavedRead = true;
+    const before = this.#saved;
     if (before === undefined) {
-      this.#held = served;
+      this.#saved = served;
       return;
     }
     const problem = await this.#contradiction(before, served);
     this.#judge('extends', problem ?? false, `from ${before.size} to ${served.size} lines`);
-    if (problem === undefined) this.#held = served;
+    if (problem === undefined) this.#saved = served;
   }
 
   async #contradiction(before: SignedCheckpoint, served: SignedCheckpoint): Promise<string | undefined> {
@@ -165,7 +165,7 @@ export class PublishedCheck {
       Promise.all(
         refs.map(async (ref) => {
           const tile = tileAt(ref, served.size);
-          const response = tile && (await ask(this.#url(`${this.#named?.prefix}/${tilePath(tile)}`)));
+          const response = tile && (await request(this.#url(`${this.#identity?.prefix}/${tilePath(tile)}`)));
           return response?.ok ? new Uint8Array(await response.arrayBuffer()) : undefined;
         }),
       );
@@ -176,16 +176,16 @@ export class PublishedCheck {
     return `history was changed: the log of ${served.size} lines does not begin with the ${before.size} lines of an earlier signed checkpoint`;
   }
 
-  async #readName(): Promise<Named | undefined> {
-    const info = await askForJson(this.#log.base, { headers: { Accept: 'application/json' } });
+  async #readIdentity(): Promise<LogIdentity | undefined> {
+    const info = await requestJson(this.#log.base, { headers: { Accept: 'application/json' } });
     const { log } = (info ?? {}) as { readonly log?: { prefix?: unknown; checkpointKey?: unknown } };
     const key = parseVerifierKey(String(log?.checkpointKey));
     return typeof log?.prefix === 'string' && key !== undefined ? { prefix: log.prefix, key } : undefined;
   }
 
-  /** Undefined for 404. */
+  /** Returns undefined for 404. */
   async #text(path: string): Promise<string | undefined> {
-    const response = await ask(this.#url(path), { cache: 'no-store' });
+    const response = await request(this.#url(path), { cache: 'no-store' });
     return response.ok ? await response.text() : undefined;
   }
 
@@ -195,29 +195,29 @@ export class PublishedCheck {
 
   /** A broken check stays broken. */
   #judge(name: PublishedCheckName, problem: string | false, note = ''): void {
-    if (this.#outcomes.get(name)?.isRight === false) return;
-    this.#outcomes.set(name, { isRight: problem === false, sentence: problem === false ? note : problem });
+    if (this.#outcomes.get(name)?.isVerified === false) return;
+    this.#outcomes.set(name, { isVerified: problem === false, sentence: problem === false ? note : problem });
   }
 
   #notEvaluated(sentence: string, ...names: readonly string[]): void {
     for (const name of names as readonly PublishedCheckName[]) {
-      const isJudged = this.#outcomes.get(name)?.isRight !== undefined;
+      const isJudged = this.#outcomes.get(name)?.isVerified !== undefined;
       if (!isJudged) this.#outcomes.set(name, { sentence });
     }
   }
 }
 
-export function shownCheck(name: ShownCheck['name'], title: string, { isRight, sentence }: Outcome): ShownCheck {
-  const isBroken = isRight === false;
+export function shownCheck(name: ShownCheck['name'], title: string, { isVerified, sentence }: CheckOutcome): ShownCheck {
+  const isBroken = isVerified === false;
   return {
     name,
     title,
-    verdict: isRight === undefined ? 'not evaluated' : isRight ? 'verified' : 'broken',
+    verdict: isVerified === undefined ? 'not evaluated' : isVerified ? 'verified' : 'broken',
     counts: {
-      verified: Number(isRight === true),
+      verified: Number(isVerified === true),
       broken: Number(isBroken),
       undecided: 0,
-      notEvaluated: Number(isRight === undefined),
+      notEvaluated: Number(isVerified === undefined),
     },
     findings: isBroken ? [{ eventIds: [], sentence }] : [],
     note: isBroken || sentence === '' ? null : sentence,

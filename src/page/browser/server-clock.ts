@@ -1,4 +1,4 @@
-// The service's clock, estimated: the time in the document and the time since. Notes of the stream correct for the loading time.
+// Estimates the service's clock: the time in the document plus the time since then. Notes of the stream correct for the loading time.
 export class ServerClock {
   #start: number;
 
@@ -10,7 +10,7 @@ export class ServerClock {
     return this.#start + performance.now();
   }
 
-  /** Corrects a clock that is behind: the service's time is at least `now`. NaN changes nothing. */
+  /** Advances the clock if it is behind `now`, which the service's time has reached. NaN has no effect. */
   atLeast(now: number): void {
     const start = now - performance.now();
     if (start > this.#start) this.#start = start;

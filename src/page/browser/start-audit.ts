@@ -12,7 +12,7 @@ interface AuditorOptions {
   readonly signal: AbortSignal;
 }
 
-/** Returns a function that sends a line to the worker, batched. The worker reads a file itself. */
+/** Returns a function that sends lines to the worker in batches. The worker reads a file itself. */
 export function startAudit({ url, job, onReport, signal }: AuditorOptions): (line: string) => void {
   const worker = startWorker(job.chain === undefined ? url : `${url}?rpc=${encodeURIComponent(job.chain.rpc)}`);
   const send = (lines: readonly string[]) => worker.postMessage({ job, lines } satisfies AuditMessage);
@@ -20,13 +20,13 @@ export function startAudit({ url, job, onReport, signal }: AuditorOptions): (lin
   worker.onmessage = ({ data }: MessageEvent<Audit>) => onReport(data);
   worker.onerror = () => onReport({ ...NOT_AUDITED, failure: 'The checks could not be run in this browser.' });
   if (job.file !== undefined) send([]);
-  let waiting: string[] = [];
+  let batch: string[] = [];
   return (line) => {
-    waiting.push(line);
-    if (waiting.length > 1) return;
+    batch.push(line);
+    if (batch.length > 1) return;
     setTimeout(() => {
-      send(waiting);
-      waiting = [];
+      send(batch);
+      batch = [];
     });
   };
 }
@@ -35,7 +35,7 @@ interface TrustedTypes {
   createPolicy(name: string, rules: { createScriptURL(url: string): string }): { createScriptURL(url: string): string };
 }
 
-// Not in the type library, and not in every browser.
+// Missing in the type library and in some browsers.
 const { trustedTypes } = globalThis as { readonly trustedTypes?: TrustedTypes };
 const policy = trustedTypes?.createPolicy('page', { createScriptURL: ownScript });
 
