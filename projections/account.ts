@@ -1,4 +1,4 @@
-// An agent as a fold of its account stream.
+// Folds an account stream into the state of an agent.
 import type { AccountEvent, AccountPayloads } from '../src/vocabulary/events.ts';
 import { unreachable } from '../src/vocabulary/unreachable.ts';
 import type { Hex, Millis, Personality } from '../src/vocabulary/values.ts';
@@ -21,9 +21,9 @@ export interface AccountState {
   readonly label: string | null;
   /** The personality in the last registration, to detect a repeated registration. */
   readonly registeredPersonality: Personality;
-  /** Whether the texts of the last registration are withheld: it may have had any label and personality. */
+  /** Whether the texts of the last registration are withheld, so that its label and personality are unknown. */
   readonly isRegistrationWithheld: boolean;
-  /** Whether the personality is that of a stub: it may have been any. */
+  /** Whether the personality comes from a stub, so that the original is unknown. */
   readonly isPersonalityWithheld: boolean;
   /** The event id of the last registration. */
   readonly registrationEventId: number;

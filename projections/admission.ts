@@ -1,4 +1,4 @@
-// Who may join a chamber, by its rules and without a query of the chain. An omitted rule restricts nobody.
+// Decides who may join a chamber by its rules, without querying the chain. An omitted rule restricts nobody.
 import type { Admission, AdmissionRule, BlockReference } from '../src/vocabulary/values.ts';
 
 /** The maximum length of a chamber's list, including agents that the creator adds. */
@@ -10,11 +10,11 @@ export interface AdmissionState {
   readonly creatorDid: string;
   /** The rules, including agents added later; null if every agent may join. */
   readonly admission: Admission | null;
-  /** The token's chain and, if the balances at the creation count, their block; null without `admission.token`. */
+  /** The token's chain and, if balances count as of the creation, their block; null without `admission.token`. */
   readonly tokenChain: ({ readonly chainId: number } & Partial<BlockReference>) | null;
   /** The members in turn order. */
   readonly members: readonly string[];
-  /** The seats in turn order, with the wallets at the joins. */
+  /** The seats in turn order, with the wallet that each member had when it joined. */
   readonly seats: readonly { readonly wallet: string | null }[];
 }
 
@@ -29,7 +29,7 @@ export function needsProvenWallet(admission: Admission | null): boolean {
   return admission?.provenWallets === true || admission?.token !== undefined;
 }
 
-/** The rules that the candidate does not satisfy. */
+/** Returns the rules that the candidate does not satisfy. */
 export function unmetRules({ admission }: AdmissionState, { did, walletProven }: Candidate): readonly AdmissionRule[] {
   const unmet: AdmissionRule[] = [];
   if (admission?.dids?.includes(did) === false) unmet.push('dids');
@@ -42,7 +42,7 @@ export function mayAdmit({ creatorDid, admission }: AdmissionState, did: string)
   return did === creatorDid && admission?.dids !== undefined && admission.dids.length < LISTED_MAX;
 }
 
-/** The member who has the wallet's seat, if each wallet has at most one. */
+/** Returns the member that has the wallet's seat, if each wallet has at most one seat. */
 export function seatOfWallet(
   { members, seats }: Pick<AdmissionState, 'members' | 'seats'>,
   walletAddress: string,
@@ -51,7 +51,7 @@ export function seatOfWallet(
   return members[seats.findIndex((taken) => taken.wallet?.toLowerCase() === wallet)];
 }
 
-/** The wallet of the member's seat; undefined if seats do not belong to wallets. */
+/** Returns the wallet of the member's seat; undefined if seats do not belong to wallets. */
 export function seatWallet(
   { admission, members, seats }: Pick<AdmissionState, 'admission' | 'members' | 'seats'>,
   did: string,

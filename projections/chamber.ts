@@ -10,7 +10,7 @@ import {
   type Millis,
 } from '../src/vocabulary/values.ts';
 import type { AdmissionState } from './admission.ts';
-import { amendedIdea, type Idea, polledIdea, proposedIdea, withIdea } from './ideas.ts';
+import { amendedIdea, type Idea, ideaWithStance, proposedIdea, withIdea } from './ideas.ts';
 import { endsAfter, endsAtCreation, type PaceState } from './phase-ends.ts';
 import { evolveSettlement, NOT_SETTLED } from './settlement.ts';
 import { afterPass, afterSpeech, NO_TURNS } from './turn.ts';
@@ -20,7 +20,7 @@ export interface Reveal {
   readonly salt: Hex;
 }
 
-/** Data of a member's account at its join; null if the line of an earlier release lacks it. */
+/** Data of a member's account when it joined; null if the line of an earlier release lacks it. */
 export interface Seat {
   readonly label: string | null;
   readonly wallet: string | null;
@@ -72,7 +72,7 @@ export function evolveChamber(state: ChamberState | null, event: ChamberEvent): 
       const { ideaId, stance, version = 1 } = event.payload;
       const turnOrder = state.members.indexOf(event.did);
       if (stance !== undefined) {
-        next.ideas = withIdea(state.ideas, ideaId, (idea) => polledIdea(idea, { turnOrder, stance, version }));
+        next.ideas = withIdea(state.ideas, ideaId, (idea) => ideaWithStance(idea, { turnOrder, stance, version }));
       }
       next.turns = afterSpeech(state, next.lastAt);
       break;
@@ -116,7 +116,7 @@ function versionOf({ lastEventId, lastAt }: Pick<ChamberState, 'lastEventId' | '
   return { eventId: lastEventId, at: lastAt };
 }
 
-/** The members are listed instead of spread. This runs for every move, and is several times faster. */
+/** Lists the properties instead of spreading the state: this runs for every move, and spreading takes several times as long. */
 function advance(state: ChamberState, event: ChamberEvent): Draft {
   return {
     chamberId: state.chamberId,

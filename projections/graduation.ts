@@ -1,4 +1,4 @@
-// Allocations: the backers and shares of each idea, and which ideas graduate.
+// Computes the backers and shares of each idea from the allocations, and which ideas graduate.
 import type { ChamberState } from './chamber.ts';
 import type { Idea } from './ideas.ts';
 import { deploymentOf } from './settlement.ts';
@@ -11,7 +11,7 @@ export interface Tally {
 
 const NO_BACKERS: Tally = { backers: 0, totalBps: 0 };
 
-/** The tally of every idea by ideaId. */
+/** Returns the tally of every idea by ideaId. */
 export function tallies(state: ChamberState): ReadonlyMap<string, Tally> {
   const byIdea = new Map(state.ideas.map((idea) => [idea.ideaId, NO_BACKERS]));
   for (const { allocations } of state.reveals.values()) {
@@ -23,13 +23,13 @@ export function tallies(state: ChamberState): ReadonlyMap<string, Tally> {
   return byIdea;
 }
 
-/** The ideas with at least minBackersForGraduation backers, by slot. */
+/** Returns the ideas with at least minBackersForGraduation backers, by slot. */
 export function graduates(state: ChamberState): readonly Idea[] {
   const byIdea = tallies(state);
   return state.ideas.filter((idea) => (byIdea.get(idea.ideaId) ?? NO_BACKERS).backers >= state.minBackersForGraduation);
 }
 
-/** Graduated ideas whose deployment has no recorded result yet, in the order of the proposals. */
+/** Returns the graduated ideas whose deployment has no recorded result yet, in the order of the proposals. */
 export function undecidedGraduates(state: ChamberState): readonly Idea[] {
   return graduates(state).filter(({ ideaId }) => deploymentOf(state.settlement, ideaId).outcome === null);
 }

@@ -58,18 +58,18 @@ export function amendedIdea(idea: Idea, { payload, withheld }: EventOf<'chamber.
   return { ...idea, name, description, withheldTexts, versions: [...idea.versions, version] };
 }
 
-/** Whether a text of the latest version is not known: an auditor may have the line that was. */
+/** Whether a text of the latest version is unknown. An auditor may know it from the original line. */
 export function lacksText({ withheldTexts, name, description }: Idea): boolean {
   return withheldTexts.some((text) => (text === 'name' ? name === WITHHELD_TEXT : description === ''));
 }
 
-/** The idea after a member has taken a stance. */
-export function polledIdea(idea: Idea, taken: StanceTaken): Idea {
+/** Returns the idea after a member has taken a stance. */
+export function ideaWithStance(idea: Idea, taken: StanceTaken): Idea {
   const before = idea.stances.findIndex(({ turnOrder }) => turnOrder === taken.turnOrder);
   return { ...idea, stances: before < 0 ? [...idea.stances, taken] : idea.stances.with(before, taken) };
 }
 
-/** The ideas with one of them replaced. A lying service may name an idea that does not exist. */
+/** Returns the ideas with one of them replaced. A lying service may name an idea that does not exist. */
 export function withIdea(ideas: readonly Idea[], ideaId: string | null, change: (idea: Idea) => Idea): readonly Idea[] {
   return ideas.map((idea) => (idea.ideaId === ideaId ? change(idea) : idea));
 }

@@ -52,13 +52,13 @@ export interface TurnListing {
 
 export type Listing = ChamberListing | IdeaListing | MemberListing | TurnListing;
 
-/** The rows that an event changed, given the states before and after it. */
+/** Returns the rows that an event changed, given the states before and after the event. */
 export function listingsOf(before: ChamberState | null, after: ChamberState): readonly Listing[] {
   const rows: Listing[] = [];
   const hasChanged = before?.members !== after.members || before.settlement !== after.settlement;
   const { ends } = after;
-  const areEndsOther = before?.ends !== ends && DEADLINES.some((name) => before?.ends[name] !== ends[name]);
-  if (hasChanged || areEndsOther) rows.push(chamberListing(after));
+  const haveEndsChanged = before?.ends !== ends && DEADLINES.some((name) => before?.ends[name] !== ends[name]);
+  if (hasChanged || haveEndsChanged) rows.push(chamberListing(after));
   if (before !== null && before.turns !== after.turns) {
     rows.push({ kind: 'turns', chamberId: after.chamberId, turns: after.turns });
   }
@@ -94,7 +94,7 @@ function memberListing(state: ChamberState, did = ''): MemberListing {
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** The ideas whose rows may differ: new and changed ideas, ideas in a new reveal, and ideas whose deployment advanced. */
+/** Returns the ideas whose rows may differ: new and changed ideas, ideas in a new reveal, and ideas whose deployment advanced. */
 function changedIdeas(before: ChamberState, after: ChamberState): ReadonlySet<string> {
   if (before.ideas === after.ideas && before.reveals === after.reveals && before.settlement === after.settlement) {
     return NONE;
@@ -140,7 +140,7 @@ function chamberListing(state: ChamberState): ChamberListing {
   };
 }
 
-/** An item of GET /chambers?ends=1. */
+/** Returns an item of GET /chambers?ends=1. */
 export function chamberItemView(listing: ChamberListing, now: Millis): ListedChamber {
   const phase = phaseBy(listing.ends, listing.isCommitted, now);
   return {

@@ -1,5 +1,5 @@
-// The result of a chamber, for callers that pay, plot or quote it (GET /chambers/:id/outcome). A pure function of the chamber's lines:
-// everybody who has the lines produces the same text, byte for byte.
+// Computes the result of a chamber, for callers that pay, plot or quote it (GET /chambers/:id/outcome). A pure function of the chamber's
+// lines: anybody who has the lines can produce the same text, byte for byte.
 import { canonicalJson } from '../src/vocabulary/json.ts';
 import { BPS_TOTAL, type Hex, type Millis, toTimestamp } from '../src/vocabulary/values.ts';
 import type { ChamberState, Seat } from './chamber.ts';
@@ -21,9 +21,9 @@ export interface OutcomeView {
   readonly members: readonly OutcomeMember[];
   /** The ideas by slot. */
   readonly ideas: readonly OutcomeIdea[];
-  /** The bps that members who revealed did not allocate to any idea. */
+  /** The bps that members revealed without allocating them to an idea. */
   readonly abstainedBps: number;
-  /** The number of members who committed an allocation, and how many of them revealed it. */
+  /** The number of members that committed to an allocation, and how many of them revealed it. */
   readonly committed: number;
   readonly revealed: number;
   readonly merkleRoot: Hex;
@@ -65,11 +65,11 @@ export function outcomeOf(state: ChamberState, now: Millis): Outcome {
   const { committed } = state.settlement;
   if (committed === null) return untilCommitted(state, now);
   const pending = undecidedGraduates(state);
-  if (pending.length > 0) return { waitsFor: `the deployment of ${listed(pending)}`, until: null };
+  if (pending.length > 0) return { waitsFor: `the deployment of ${namesOf(pending)}`, until: null };
   return { view: viewOf(state, committed) };
 }
 
-/** Canonical JSON (RFC 8785), so that service, client and auditor produce the same bytes. */
+/** Returns canonical JSON (RFC 8785), so that service, client and auditor produce the same bytes. */
 export function outcomeText(view: OutcomeView): string {
   return canonicalJson(view);
 }
@@ -83,7 +83,7 @@ function untilCommitted(state: ChamberState, now: Millis): Outcome {
 
 const NAMED_MAX = 5;
 
-function listed(ideas: readonly { readonly ticker: string }[]): string {
+function namesOf(ideas: readonly { readonly ticker: string }[]): string {
   const names = ideas.slice(0, NAMED_MAX).map(({ ticker }) => ticker);
   const more = ideas.length - names.length;
   return more === 0 ? names.join(', ') : `${names.join(', ')} and ${more} more`;
@@ -91,7 +91,7 @@ function listed(ideas: readonly { readonly ticker: string }[]): string {
 
 function viewOf(state: ChamberState, committed: Committed): OutcomeView {
   const byIdea = tallies(state);
-  const givenBps = [...byIdea.values()].reduce((sum, { totalBps }) => sum + totalBps, 0);
+  const allocatedBps = [...byIdea.values()].reduce((sum, { totalBps }) => sum + totalBps, 0);
   const { minBackersForGraduation, minMembers } = state;
   const graduated = new Set(graduates(state));
   const ideas = state.ideas.map((idea): OutcomeIdea => {
@@ -105,7 +105,7 @@ function viewOf(state: ChamberState, committed: Committed): OutcomeView {
       proposer: creatorDid,
       backers,
       totalBps,
-      shareBps: givenBps === 0 ? 0 : Math.floor((totalBps * BPS_TOTAL) / givenBps),
+      shareBps: allocatedBps === 0 ? 0 : Math.floor((totalBps * BPS_TOTAL) / allocatedBps),
       backersMissing: Math.max(0, minBackersForGraduation - backers),
       graduated: graduated.has(idea),
       withdrawn: idea.isWithdrawn,
@@ -123,7 +123,7 @@ function viewOf(state: ChamberState, committed: Committed): OutcomeView {
     minBackersForGraduation,
     members: state.members.map((did, turnOrder) => ({ did, ...(state.seats[turnOrder] as Seat) })),
     ideas,
-    abstainedBps: BPS_TOTAL * state.reveals.size - givenBps,
+    abstainedBps: BPS_TOTAL * state.reveals.size - allocatedBps,
     committed: state.commitments.size,
     revealed: state.reveals.size,
     merkleRoot: committed.merkleRoot,

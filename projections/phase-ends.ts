@@ -1,5 +1,5 @@
-// When the phases of a chamber end. They end at their deadlines; in a chamber with rounds, earlier if nothing more can happen in them;
-// and if too few members join, they all end with LOBBY.
+// Determines when the phases of a chamber end: at their deadlines; in a chamber with rounds, earlier if nothing more can happen in them;
+// and if too few members join, all with LOBBY.
 import type { ChamberEvent } from '../src/vocabulary/events.ts';
 import { DEADLINES, type DeadlineName, instantOf, type Millis, PHASES, type Phase } from '../src/vocabulary/values.ts';
 import { type PhaseEnds, phaseAt } from './phase.ts';
@@ -30,7 +30,7 @@ export interface Quorum {
   readonly minMembers: number | null;
 }
 
-/** The ends of a chamber that nobody joins. */
+/** Returns the ends of a chamber that nobody joins. */
 export function endsAtCreation(deadlines: PhaseEnds, minMembers: number | null): PhaseEnds {
   return minMembers === null ? deadlines : allWithLobby(deadlines);
 }
@@ -40,8 +40,8 @@ function allWithLobby({ lobbyDeadline }: PhaseEnds): PhaseEnds {
 }
 
 /**
- * The ends of all phases after an event of `type`, assuming that no further event comes. The event belongs to the phase that it may end.
- * The end of a phase that has begun never moves later.
+ * Returns the ends of all phases after an event of `type`, assuming that no further event comes. The event belongs to the phase that it
+ * may end. The end of a phase that has begun never becomes later.
  */
 export function endsAfter(
   before: PaceState,
@@ -69,7 +69,7 @@ export function endsAfter(
   return { ends, endedBy: isEnded ? { ...endedBy, [name]: after.lastEventId } : endedBy };
 }
 
-/** The time from which nothing more can happen in the phase; infinite if something still can. */
+/** Returns the time from which nothing more can happen in the phase; infinite if something still can. */
 function earlyEnd(
   state: PaceState,
   phase: Phase,
@@ -92,7 +92,7 @@ function earlyEnd(
   }
 }
 
-/** The end of the phase's last turn if nobody passes before; infinite without rounds. */
+/** Returns the end of the phase's last turn if nobody passes before it; infinite without rounds. */
 function lastTurnEnd(state: PaceState, phase: TurnPhase): Millis {
   const { members, rounds } = state;
   if (rounds === null) return Number.POSITIVE_INFINITY;
@@ -107,7 +107,7 @@ export function isQuorate(state: PaceState, now: Millis): boolean | null {
   return !lacksMembers(state);
 }
 
-/** The phase that an event belongs to (it may have ended this phase). For events up to and including `chamber.committed`. */
+/** Returns the phase that an event belongs to, which the event may have ended. For events up to and including `chamber.committed`. */
 export function phaseOf(
   { ends, endedBy }: Pick<PaceState, 'ends' | 'endedBy'>,
   { eventId, ts }: Pick<ChamberEvent, 'eventId' | 'ts'>,
@@ -119,7 +119,7 @@ export function phaseOf(
   return 'ALLOCATE_REVEAL';
 }
 
-/** The holder of the turn after the one at `now` is passed. If there is no further turn, the next member in turn order. */
+/** Returns the next turn holder if the turn at `now` is passed; if no further turn follows, the next member in turn order. */
 export function holderAfterPass(state: PaceState, now: Millis): string {
   // The time of the pass event: the clock may be behind the last event if another node decided that event.
   const at = Math.max(now, state.lastAt);
@@ -133,8 +133,8 @@ export function holderAfterPass(state: PaceState, now: Millis): string {
 }
 
 /**
- * The ends as known at `now`. For a phase that has not begun this is its deadline, or an earlier end that the current turns already
- * imply. Turns count from PROPOSAL on, when the members are fixed; in LOBBY missing members may still join.
+ * Returns the ends as known at `now`. The end of a phase that has not begun is its deadline, or an earlier time that the current turns
+ * already imply. Turns count from PROPOSAL on, when the members are fixed; in LOBBY, missing members may still join.
  */
 export function knownEnds(state: PaceState, now: Millis): PhaseEnds {
   const current = PHASES.indexOf(phaseAt(state, now));

@@ -18,7 +18,7 @@ export interface Settlement {
   readonly committed: Committed | null;
   /** The deployments by ideaId. */
   readonly deployments: ReadonlyMap<string, Deployment>;
-  /** The last event about the contents of the chain. A settled chamber gets no more of them, but a transaction may be sent again. */
+  /** The last event about the contents of the chain. A settled chamber gets no more such events, but a transaction may be sent again. */
   readonly lastResultEventId: number | null;
 }
 

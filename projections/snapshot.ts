@@ -1,5 +1,5 @@
-// The state of a chamber or an account as text, so that it need not be folded from the first event. The log remains the source of truth:
-// a snapshot can be dropped.
+// Encodes the state of a chamber or account as text, so that it need not be folded from the first event. The log remains the source of
+// truth: a snapshot can be dropped.
 import { canonicalJson } from '../src/vocabulary/json.ts';
 import type { Hex } from '../src/vocabulary/values.ts';
 import type { AccountState } from './account.ts';
@@ -26,7 +26,7 @@ export function isSnapshotDue(state: ChamberState | AccountState): boolean {
   return (state.lastEventId / SNAPSHOT_EVERY_EVENTS) % intervals === 0;
 }
 
-/** The length of the texts that make a state large. */
+/** Returns the length of the texts that make a state large. */
 function textLength({ ideas, settlement }: ChamberState): number {
   let length = 0;
   for (const { description, stances } of ideas) length += description.length + STANCE_CHARS * stances.length;
@@ -36,7 +36,7 @@ function textLength({ ideas, settlement }: ChamberState): number {
   return length;
 }
 
-/** Canonical JSON, so that equal states have equal texts. */
+/** Returns canonical JSON, so that equal states have equal texts. */
 export function encodeState(state: ChamberState | AccountState): string {
   if (!isChamber(state)) return canonicalJson(state);
   const { commitments, reveals, settlement, ...rest } = state;

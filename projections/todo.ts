@@ -1,4 +1,4 @@
-// An agent's duties in each of its chambers (GET /me/todo), computed from rows of the read model and the clock, without folding.
+// Computes an agent's duties in each of its chambers (GET /me/todo) from rows of the read model and the clock, without folding.
 import type { Millis, Phase } from '../src/vocabulary/values.ts';
 import type { ChamberListing, MemberListing } from './listings.ts';
 import { isClosed, phaseBy, phaseEnd } from './phase.ts';
@@ -94,22 +94,22 @@ export function todoOf(membership: Membership, context: TodoContext): Todo {
   };
 }
 
-/** A chamber without its membership. */
-export type Played = Pick<Membership, 'chamber' | 'turns'>;
+/** A chamber's row and the state of its turns, without a member. */
+export type ChamberTurns = Pick<Membership, 'chamber' | 'turns'>;
 
-function positionAt({ chamber, turns }: Played, now: Millis) {
+function positionAt({ chamber, turns }: ChamberTurns, now: Millis) {
   const phase = phaseBy(chamber.ends, false, now);
   const members = { length: chamber.memberCount };
   const state = { ...chamber, members, turns: turns ?? NO_TURNS, settlement: NOT_SETTLED, lastAt: 0 };
   return { phase, state, current: turnAt(state, now) };
 }
 
-/** The members who can have duties in a chamber between `now` and `changesAt` or the next event: one turnOrder, or null for all members. */
+/** Returns the members that can have duties between `now` and `changesAt` or the next event: one turnOrder, or null for all members. */
 export function seatsDue(
-  played: Played,
+  chamberTurns: ChamberTurns,
   now: Millis,
 ): { readonly seats: readonly (number | null)[]; readonly changesAt: Millis } {
-  const { phase, state, current } = positionAt(played, now);
+  const { phase, state, current } = positionAt(chamberTurns, now);
   const isForAll = phase === 'ALLOCATE_COMMIT' || phase === 'ALLOCATE_REVEAL';
   const seats = current === null ? (isForAll ? [null] : []) : [current.turnOrder];
   return { seats, changesAt: nextClockChange(state, now) };
@@ -121,7 +121,7 @@ export interface Duty {
   readonly turnBeganAt: Millis | null;
 }
 
-export function dutyOf(membership: Played & Pick<Membership, 'member'>, now: Millis): Duty | null {
+export function dutyOf(membership: ChamberTurns & Pick<Membership, 'member'>, now: Millis): Duty | null {
   const { phase, state, current } = positionAt(membership, now);
   const turn = current !== null && current.turnOrder === membership.member.turnOrder ? current : null;
   const must = mustOf(membership, { phase, turn, now });
@@ -138,7 +138,7 @@ interface TodoContext {
   readonly hasIdea?: boolean;
 }
 
-interface Situation {
+interface TurnContext {
   readonly phase: Phase;
   /** The agent's own turn. */
   readonly turn: Turn | null;
@@ -146,7 +146,7 @@ interface Situation {
 
 function mustOf(
   { chamber, member }: Omit<Membership, 'lastEventId'>,
-  { phase, turn, now }: Situation & { readonly now: Millis },
+  { phase, turn, now }: TurnContext & { readonly now: Millis },
 ): Must {
   const isMember = member.turnOrder !== null;
   if (turn !== null) return 'pass';
@@ -164,7 +164,7 @@ function mayOf(
     membersMax,
     admission,
     hasIdea,
-  }: Situation & Required<Pick<TodoContext, 'membersMax' | 'hasIdea'>> & Pick<Todo, 'admission'>,
+  }: TurnContext & Required<Pick<TodoContext, 'membersMax' | 'hasIdea'>> & Pick<Todo, 'admission'>,
 ): readonly May[] {
   if (phase === 'LOBBY') {
     const { memberCount } = chamber;
@@ -181,7 +181,7 @@ function mayOf(
   return hasIdea ? ['debate', 'amend', 'withdraw'] : ['debate'];
 }
 
-/** Items with a duty come first, then items with an earlier deadline, then lower chamber ids. */
+/** Sorts items with a duty first, then items with an earlier deadline, then lower chamber ids. */
 export function byUrgency(one: Todo, other: Todo): number {
   const rank = ({ must }: Todo) => (must === 'wait' ? 1 : 0);
   return (
@@ -191,7 +191,7 @@ export function byUrgency(one: Todo, other: Todo): number {
   );
 }
 
-/** The end of the turn or of the phase, whichever is earlier. */
+/** Returns the end of the turn or of the phase, whichever is earlier. */
 function nextDeadline({ turnEndsAt, phaseEndsAt }: Todo): Millis {
   return Math.min(turnEndsAt ?? Number.POSITIVE_INFINITY, phaseEndsAt ?? Number.POSITIVE_INFINITY);
 }

@@ -68,13 +68,13 @@ export function hasTurns(phase: Phase): phase is TurnPhase {
   return phase === 'PROPOSAL' || phase === 'DEBATE';
 }
 
-/** The turns of the phase so far; they begin with the phase. */
+/** Returns the turns of the phase so far; they begin with the phase. */
 export function turnsOf({ turns, ends }: Pick<TurnClock, 'turns' | 'ends'>, phase: TurnPhase): Turns {
   if (turns.phase === phase) return turns;
   return { ...NO_TURNS, phase, since: phase === 'PROPOSAL' ? ends.lobbyDeadline : ends.proposalDeadline };
 }
 
-/** The turn at `now`; null outside PROPOSAL and DEBATE, and if there are no members. */
+/** Returns the turn at `now`; null outside PROPOSAL and DEBATE, and if there are no members. */
 export function turnAt(state: TurnClock, now: Millis): Turn | null {
   const phase = phaseAt(state, now);
   if (!hasTurns(phase) || state.members.length === 0) return null;
@@ -101,15 +101,15 @@ export function turnMillis({ turnSeconds }: Pick<TurnClock, 'turnSeconds'>): Mil
   return turnSeconds === null ? Number.POSITIVE_INFINITY : turnSeconds * 1000;
 }
 
-/** The end of the turn at `now` if it is not passed; null if there is no turn, or if turns have no time limit. */
+/** Returns the end of the turn at `now` if its holder does not pass; null if there is no turn, or if turns have no time limit. */
 export function turnEnd(state: TurnClock, now: Millis, turn = turnAt(state, now)): Millis | null {
   if (turn === null || turn.endsAt === Number.POSITIVE_INFINITY) return null;
   return Math.min(turn.endsAt, phaseEnd(state, turn.phase) ?? turn.endsAt);
 }
 
 /**
- * The next time at which a chamber changes without an event: its phase, its turn, or whether it accepts moves. Infinity if only an event
- * can change it. Callers that wait for a change of a chamber must wait for its events and for this time.
+ * Returns the next time at which a chamber changes without an event: its phase, its turn, or whether it accepts moves. Infinity if only
+ * an event can change it. Callers that wait for a change of a chamber must wait for its events and for this time.
  */
 export function nextClockChange(state: TurnClock, now: Millis): Millis {
   const at = Math.max(now, state.lastAt);
@@ -117,13 +117,13 @@ export function nextClockChange(state: TurnClock, now: Millis): Millis {
   return Math.min(...ends.map((end) => (end && end > at ? end : Number.POSITIVE_INFINITY)));
 }
 
-/** The DID of the turn holder at `now`, or null. */
+/** Returns the DID of the turn holder at `now`, or null. */
 export function turnHolderAt(state: TurnState, now: Millis): string | null {
   const turn = turnAt(state, now);
   return turn === null ? null : (state.members[turn.turnOrder] ?? null);
 }
 
-/** The number of the member's turns that had expired by `now`, in all phases of the chamber. */
+/** Returns how many of the member's turns had expired by `now`, in all phases of the chamber. */
 export function missedTurns(state: TurnClock, turnOrder: number, now: Millis): number {
   return missedBefore(state, turnOrder, runsUntil(state, Math.max(now, state.lastAt)));
 }
@@ -138,7 +138,7 @@ interface Run {
   readonly length: number;
 }
 
-/** The expired turns by `at` that `turns` does not include: those since the last pass, and those in the following phase. */
+/** Returns the turns that had expired by `at` and that `turns` does not include: since the last pass, and in the following phase. */
 function runsUntil(state: TurnClock, at: Millis): readonly Run[] {
   if (state.turnSeconds === null || state.members.length === 0) return [];
   const phases: readonly TurnPhase[] = state.turns.phase === 'DEBATE' ? ['DEBATE'] : ['PROPOSAL', 'DEBATE'];
@@ -149,20 +149,20 @@ function runsUntil(state: TurnClock, at: Millis): readonly Run[] {
   });
 }
 
-/** How many turns of the run belong to the member. */
+/** Returns how many turns of the run belong to the member. */
 function turnsIn({ count, length }: Run, turnOrder: number, memberCount: number): number {
   const before = (end: number) => Math.ceil((end - turnOrder) / memberCount);
   return before(count + length) - before(count);
 }
 
-/** The missed turns of all members, in the form of `Turns`. */
+/** Returns the missed turns of all members, as `Turns` has them. */
 function missedByAll(state: TurnState, at: Millis): readonly number[] {
   const runs = runsUntil(state, at);
   if (runs.every(({ length }) => length === 0)) return state.turns.missed;
   return state.members.map((_, turnOrder) => missedBefore(state, turnOrder, runs));
 }
 
-/** The turns after the turn holder passes at `at`. */
+/** Returns the turns after the turn holder passes at `at`. */
 export function afterPass(state: TurnState, at: Millis): Turns {
   const turn = turnAt(state, at);
   if (turn === null) throw new Error(`no turn to pass in chamber ${state.chamberId}`);
@@ -173,7 +173,7 @@ export function afterPass(state: TurnState, at: Millis): Turns {
   return { ...NO_TURNS, phase: turn.phase, count, since: at, silent, missed: missedByAll(state, at) };
 }
 
-/** The turns after the turn holder proposes, comments, amends or withdraws at `at`. */
+/** Returns the turns after the turn holder proposes, comments, amends or withdraws at `at`. */
 export function afterSpeech(state: TurnState, at: Millis): Turns {
   if (state.rounds === null && state.movesPerTurn === null) return state.turns;
   const turn = turnAt(state, at);

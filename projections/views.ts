@@ -1,4 +1,4 @@
-// The views of the read endpoints, made from the folded state and the clock (specification, Resources and their fields).
+// Computes the views of the read endpoints from the folded state and the clock (specification, Resources and their fields).
 import {
   type Admission,
   type Allocation,
@@ -288,7 +288,7 @@ export function allocationsView(state: ChamberState, now: Millis): AllocationsVi
   };
 }
 
-/** The members are listed because a reveal parsed from its line has them in a different order. */
+/** Lists the properties, because a reveal parsed from its line has them in a different order. */
 function revealView({ allocations, salt }: Reveal): Reveal {
   return { allocations: allocations.map(({ ideaId, bps }) => ({ ideaId, bps })), salt };
 }

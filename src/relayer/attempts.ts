@@ -9,7 +9,7 @@ const PAUSE_MILLIS_MAX: Millis = 3_600_000;
 const ATTEMPTS_MAX = 10;
 const ALERT_ATTEMPTS = 2;
 
-/** The number of nonces with which the account has signed the job. */
+/** Returns the number of nonces with which the account has signed the job. */
 export function attemptsOf({ submitted }: Job): number {
   return new Set(submitted.map(({ nonce }) => nonce)).size;
 }
@@ -23,8 +23,8 @@ export function countAttempts(job: Job, { formerAttempts, spending }: RoundConte
 }
 
 /**
- * Whether the job may be signed with another nonce now. `ago` is the time since its latest transaction failed; `failed` describes the
- * failure in the alert.
+ * Whether the job may be signed with another nonce now. `ago` is the time since the job's latest transaction failed; `failed` describes
+ * the failure in the alert.
  */
 export function mayTryAgain(job: Job, failed: string, ago: Millis, round: RoundContext): boolean {
   const { alerts, formerAttempts, spending } = round;

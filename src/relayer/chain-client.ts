@@ -47,10 +47,10 @@ const receipt = v.object({
   /** A rollup's fee for publishing the transaction on its parent chain. */
   l1Fee: v.nullish(quantity),
 });
-/** `status` is 1 when the transaction succeeded. */
+/** `status` is 1 if the transaction succeeded. */
 export type Receipt = Readonly<v.InferOutput<typeof receipt>>;
 
-async function ask<const Schema extends v.GenericSchema>(
+async function query<const Schema extends v.GenericSchema>(
   rpc: Rpc,
   schema: Schema,
   [method, ...params]: readonly [method: string, ...params: readonly unknown[]],
@@ -61,38 +61,38 @@ async function ask<const Schema extends v.GenericSchema>(
 }
 
 export function readChainId(rpc: Rpc): Promise<number> {
-  return ask(rpc, integer, ['eth_chainId']);
+  return query(rpc, integer, ['eth_chainId']);
 }
 
 export function readHead(rpc: Rpc): Promise<Block> {
-  return ask(rpc, block, ['eth_getBlockByNumber', 'latest', false]);
+  return query(rpc, block, ['eth_getBlockByNumber', 'latest', false]);
 }
 
 export function readBlock(rpc: Rpc, blockNumber: number): Promise<Block | null> {
-  return ask(rpc, v.nullable(block), ['eth_getBlockByNumber', toQuantity(blockNumber), false]);
+  return query(rpc, v.nullable(block), ['eth_getBlockByNumber', toQuantity(blockNumber), false]);
 }
 
-/** The account's first nonce that no block has used. */
+/** Resolves to the account's first nonce that no block has used. */
 export function readNonce(rpc: Rpc, account: Address): Promise<number> {
-  return ask(rpc, integer, ['eth_getTransactionCount', account, 'latest']);
+  return query(rpc, integer, ['eth_getTransactionCount', account, 'latest']);
 }
 
-/** The account's next nonce at a given block. Nodes reject this for blocks whose state they have pruned. */
+/** Resolves to the account's next nonce at a given block. Nodes reject the request for blocks whose state they have pruned. */
 export function readNonceAfter(rpc: Rpc, account: Address, blockNumber: number): Promise<number> {
-  return ask(rpc, integer, ['eth_getTransactionCount', account, toQuantity(blockNumber)]);
+  return query(rpc, integer, ['eth_getTransactionCount', account, toQuantity(blockNumber)]);
 }
 
-/** The account's next nonce including transactions in the node's pool. */
+/** Resolves to the account's next nonce, counting transactions in the node's pool. */
 export function readPendingNonce(rpc: Rpc, account: Address): Promise<number> {
-  return ask(rpc, integer, ['eth_getTransactionCount', account, 'pending']);
+  return query(rpc, integer, ['eth_getTransactionCount', account, 'pending']);
 }
 
 export function readBalance(rpc: Rpc, account: Address): Promise<bigint> {
-  return ask(rpc, quantity, ['eth_getBalance', account, 'latest']);
+  return query(rpc, quantity, ['eth_getBalance', account, 'latest']);
 }
 
 export function readPriorityFee(rpc: Rpc): Promise<bigint> {
-  return ask(rpc, quantity, ['eth_maxPriorityFeePerGas']);
+  return query(rpc, quantity, ['eth_maxPriorityFeePerGas']);
 }
 
 const HISTORY_BLOCKS = 20;
@@ -102,31 +102,31 @@ const feeHistory = v.object({
   reward: v.nullish(v.array(v.nullable(v.array(quantity))), []),
 });
 
-/** The base fee and median tip of each recent block; the tip of an empty block is 0. */
+/** Resolves to the base fee and median tip of each recent block; the tip of an empty block is 0. */
 export async function readFeeHistory(
   rpc: Rpc,
 ): Promise<{ readonly baseFees: readonly bigint[]; readonly tips: readonly bigint[] }> {
   const blocks = toQuantity(HISTORY_BLOCKS);
-  const found = await ask(rpc, feeHistory, ['eth_feeHistory', blocks, 'latest', [MEDIAN_PERCENTILE]]);
+  const found = await query(rpc, feeHistory, ['eth_feeHistory', blocks, 'latest', [MEDIAN_PERCENTILE]]);
   return { baseFees: found.baseFeePerGas, tips: (found.reward ?? []).flatMap((tips) => tips?.[0] ?? []) };
 }
 
 /** Whether the address has code in the latest block, or in the block with this hash (EIP-1898). */
 export async function hasCode(rpc: Rpc, address: Address, blockHash?: Hex): Promise<boolean> {
   const block = blockHash === undefined ? 'latest' : { blockHash, requireCanonical: true };
-  return isContractCode(await ask(rpc, hex, ['eth_getCode', address, block]));
+  return isContractCode(await query(rpc, hex, ['eth_getCode', address, block]));
 }
 
-/** Null if the node knows no block with the transaction. */
+/** Resolves to null if the node knows no block with the transaction. */
 export function readReceipt(rpc: Rpc, txHash: Hex): Promise<Receipt | null> {
-  return ask(rpc, v.nullable(receipt), ['eth_getTransactionReceipt', txHash]);
+  return query(rpc, v.nullable(receipt), ['eth_getTransactionReceipt', txHash]);
 }
 
 const transaction = v.object({ blockNumber: v.nullish(v.unknown()) });
 
 /** Whether the transaction is in a block, even if its receipt is not available yet. */
 export async function isInBlock(rpc: Rpc, txHash: Hex): Promise<boolean> {
-  const found = await ask(rpc, v.nullable(transaction), ['eth_getTransactionByHash', txHash]);
+  const found = await query(rpc, v.nullable(transaction), ['eth_getTransactionByHash', txHash]);
   return (found?.blockNumber ?? null) !== null;
 }
 
@@ -139,7 +139,7 @@ export async function readTransactionsOf(
   account: Address,
   blockNumber: number,
 ): Promise<readonly { readonly hash: Hex; readonly nonce: number }[]> {
-  const found = await ask(rpc, blockWithTransactions, ['eth_getBlockByNumber', toQuantity(blockNumber), true]);
+  const found = await query(rpc, blockWithTransactions, ['eth_getBlockByNumber', toQuantity(blockNumber), true]);
   return found?.transactions.filter(({ from }) => from.toLowerCase() === account.toLowerCase()) ?? [];
 }
 
@@ -148,22 +148,22 @@ export interface Call {
   /** Undefined to create a contract. */
   readonly to: Address | undefined;
   readonly data: Hex;
-  /** Wei. */
+  /** In wei. */
   readonly value?: bigint;
 }
 
 export function readCall(rpc: Rpc, call: Call): Promise<Hex> {
-  return ask(rpc, hex, ['eth_call', toParameter(call), 'latest']);
+  return query(rpc, hex, ['eth_call', toParameter(call), 'latest']);
 }
 
-/** Calls against the state of a block (EIP-1898). The node rejects a block that a reorganization has removed. */
+/** Executes a call against the state of a block (EIP-1898). The node rejects a block that a reorganization has removed. */
 export function readCallAt(rpc: Rpc, { gas, ...call }: Call & { readonly gas: bigint }, blockHash: Hex): Promise<Hex> {
   const parameter = { ...toParameter(call), gas: toQuantity(gas) };
-  return ask(rpc, hex, ['eth_call', parameter, { blockHash, requireCanonical: true }]);
+  return query(rpc, hex, ['eth_call', parameter, { blockHash, requireCanonical: true }]);
 }
 
 export function readGas(rpc: Rpc, call: Call): Promise<bigint> {
-  return ask(rpc, quantity, ['eth_estimateGas', toParameter(call)]);
+  return query(rpc, quantity, ['eth_estimateGas', toParameter(call)]);
 }
 
 function toParameter({ value = 0n, ...call }: Call): object {
@@ -224,7 +224,7 @@ export interface LogFilter {
 
 export function readLogs(rpc: Rpc, { fromBlock, toBlock, ...filter }: LogFilter): Promise<Logs> {
   const range = { fromBlock: toQuantity(fromBlock), toBlock: toQuantity(toBlock) };
-  return ask(rpc, logs, ['eth_getLogs', { ...filter, ...range }]);
+  return query(rpc, logs, ['eth_getLogs', { ...filter, ...range }]);
 }
 
 function toQuantity(value: number | bigint): Hex {

@@ -13,7 +13,7 @@ import type { JobBoard } from './job-board.ts';
 import type { LogSearch } from './log-search.ts';
 import type { NonceQueue } from './nonce-queue.ts';
 import type { HighestNonces } from './nonce-user.ts';
-import type { Pauses, Refusals } from './patience.ts';
+import type { Pauses, SimulatedReverts } from './backoff.ts';
 import type { Rpc } from './rpc.ts';
 import type { Spending } from './spending.ts';
 import type { Signers } from './transactions.ts';
@@ -81,7 +81,7 @@ export interface RelayerContext extends LastingContext {
   readonly repeats: RepeatedLog;
   readonly stopwatches: Stopwatches;
   readonly pauses: Pauses;
-  readonly refusals: Refusals;
+  readonly simulatedReverts: SimulatedReverts;
   readonly queue: NonceQueue;
   /** For each job, the block that completes the confirmations of its transaction. No receipt is read before that block. */
   readonly confirmedWith: Map<string, number>;

@@ -27,7 +27,7 @@ export const FACTORY_ABI = parseAbi([
   'error IdeaAlreadyDeployed(uint256 chamberId, string ideaId)',
 ]);
 
-/** The parts that both reference contracts have. */
+/** The interface that both reference contracts share. */
 export const RELAYED_ABI = parseAbi([
   'function relayer() view returns (address)',
   'function owner() view returns (address)',
@@ -130,7 +130,7 @@ export function creatorOf({ creatorWallet }: Pick<Idea, 'creatorWallet'>): Addre
 
 const REASON_CHARS_MAX = 300;
 
-/** A text for people, e.g. `IdeaAlreadyDeployed(1, idea-2)`. Other contracts may return any text. */
+/** Returns a message for people, e.g. `IdeaAlreadyDeployed(1, idea-2)`. Other contracts may return any text. */
 export function revertReason(data: Hex): string {
   if (data === '0x') return 'reverted without a reason';
   const error = decodeError(data);
@@ -146,7 +146,7 @@ export function revertError(data: Hex): string | undefined {
 }
 
 /** Errors with which a contract rejects its caller, regardless of the arguments. */
-export const CALLER_REFUSED: ReadonlySet<string | undefined> = new Set([
+export const CALLER_REJECTED: ReadonlySet<string | undefined> = new Set([
   'NotRelayer',
   'NotDealer',
   'NotDeployer',
@@ -156,13 +156,13 @@ export const CALLER_REFUSED: ReadonlySet<string | undefined> = new Set([
 
 /** Errors that are the same for every idea, so the operator must fix their cause. */
 const MISCONFIGURED: ReadonlySet<string | undefined> = new Set([
-  ...CALLER_REFUSED,
+  ...CALLER_REJECTED,
   'ChamberNotCommitted',
   'InvalidBpsSum',
 ]);
 
-/** Whether the operator or the contract's owner must act first. The job then waits instead of failing. */
-export function isWaitedFor(data: Hex): boolean {
+/** Whether the operator or the contract's owner can remove the cause. The job then waits instead of failing. */
+export function isRecoverable(data: Hex): boolean {
   const { errorName, args = [] } = decodeError(data) ?? {};
   const text = errorName === 'Error' ? String(args[0]) : (errorName ?? '');
   return MISCONFIGURED.has(errorName) || PAUSED.test(text);
@@ -200,7 +200,7 @@ function decodeError(data: Hex): { readonly errorName: string; readonly args?: r
 
 type Deployable = 'ChamberRegistry' | 'IdeaFactory' | 'quorum/QuorumRegistry' | 'quorum/QuorumFactory';
 
-/** The constructors take the relayer; that of the reference factory takes the registry and the relayer. */
+/** Each constructor takes the relayer; the reference factory's takes the registry and the relayer. */
 export function creationCode(contract: Deployable, ...args: readonly Address[]): Hex {
   const { bytecode } = require(`#contracts/${contract}.json`) as { readonly bytecode: Hex };
   return concat([bytecode, ...args.map((address) => pad(address))]);

@@ -11,38 +11,38 @@ export interface FeeSettings {
   readonly tipWei?: bigint | undefined;
 }
 
-/** Fees and their limit, which also applies to raised fees; `excess` says how far the chain's fees are above the limit. */
+/** Fees and their limit, which also applies to raised fees; `excess` states how far the chain's fees are above the limit. */
 export type FeeOffer = { readonly fees: Fees; readonly limit: bigint } | { readonly excess: string };
 
 /** Fees up to this multiple of recent fees are considered normal for a busy hour. */
-const USUAL_FACTOR = 10n;
+const TYPICAL_FACTOR = 10n;
 /** The default limit is never below this, because fees of idle chains are close to zero. */
-const USUAL_WEI_MIN = 50_000_000_000n;
+const DEFAULT_LIMIT_WEI_MIN = 50_000_000_000n;
 
 /** Offers twice the base fee, which covers its growth over six full blocks. */
 export async function offerFees(rpc: Rpc, head: Block, settings: FeeSettings): Promise<FeeOffer> {
   const { baseFeePerGas: base } = head;
   if (base === undefined) throw new RpcError('rejected', 'the chain has no base fee (EIP-1559)');
-  const usual = await readUsual(rpc);
-  const tip = await suggestedTip(rpc, usual, settings);
-  const limit = settings.feeMaxWei ?? usualLimit(base, usual);
+  const typical = await readTypicalFees(rpc);
+  const tip = await suggestedTip(rpc, typical, settings);
+  const limit = settings.feeMaxWei ?? defaultLimit(base, typical);
   if (base + tip > limit) return { excess: excess(base + tip, limit) };
-  const maxFeePerGas = least(2n * base + tip, limit);
+  const maxFeePerGas = min(2n * base + tip, limit);
   return { fees: { maxFeePerGas, maxPriorityFeePerGas: tip }, limit };
 }
 
-function excess(asked: bigint, limit: bigint): string {
-  return `the chain asks for ${formatGwei(asked)} gwei per gas, above the limit of ${formatGwei(limit)} (FEE_MAX_GWEI)`;
+function excess(required: bigint, limit: bigint): string {
+  return `the chain asks for ${formatGwei(required)} gwei per gas, above the limit of ${formatGwei(limit)} (FEE_MAX_GWEI)`;
 }
 
 /** Medians of recent blocks, so that one odd or empty block does not matter. */
-interface Usual {
+interface TypicalFees {
   readonly base: bigint;
   readonly tip: bigint;
 }
 
 /** Resolves to undefined if the node keeps no history. */
-async function readUsual(rpc: Rpc): Promise<Usual | undefined> {
+async function readTypicalFees(rpc: Rpc): Promise<TypicalFees | undefined> {
   try {
     const { baseFees, tips } = await readFeeHistory(rpc);
     return { base: median(baseFees), tip: median(tips.filter((tip) => tip > 0n)) };
@@ -57,20 +57,20 @@ function median(values: readonly bigint[]): bigint {
   return sorted[Math.floor(sorted.length / 2)] ?? 0n;
 }
 
-async function suggestedTip(rpc: Rpc, usual: Usual | undefined, { tipWei }: FeeSettings): Promise<bigint> {
+async function suggestedTip(rpc: Rpc, typical: TypicalFees | undefined, { tipWei }: FeeSettings): Promise<bigint> {
   try {
     return await readPriorityFee(rpc);
   } catch (error) {
     if (!isRejection(error)) throw error;
-    if (usual !== undefined && usual.tip > 0n) return usual.tip;
+    if (typical !== undefined && typical.tip > 0n) return typical.tip;
     if (tipWei !== undefined) return tipWei;
     throw new RpcError('rejected', 'the RPC suggests no tip by eth_maxPriorityFeePerGas or eth_feeHistory');
   }
 }
 
 /** Uses the current base fee if it is higher than the median. The chain sets the base fee, so unlike the tip it can't be overpaid. */
-function usualLimit(base: bigint, usual: Usual = { base, tip: 0n }): bigint {
-  return most(USUAL_FACTOR * (most(base, usual.base) + usual.tip), USUAL_WEI_MIN);
+function defaultLimit(base: bigint, typical: TypicalFees = { base, tip: 0n }): bigint {
+  return max(TYPICAL_FACTOR * (max(base, typical.base) + typical.tip), DEFAULT_LIMIT_WEI_MIN);
 }
 
 /** Nodes require 10 % more for a replacement; an eighth leaves room for rounding. */
@@ -78,21 +78,21 @@ const RAISE_DIVISOR = 8n;
 /** Above this multiple of the network's fee, a higher fee would not help a stuck transaction. */
 const FEE_FACTOR_MAX = 4n;
 
-/** The fees of a replacement with the same nonce; undefined if a higher fee would not help. */
+/** Returns the fees of a replacement with the same nonce; undefined if a higher fee would not help. */
 export function raisedFees(fees: Fees, offer: FeeOffer): Fees | { readonly excess: string } | undefined {
   if ('excess' in offer) return offer;
   const { fees: network, limit } = offer;
   if (fees.maxFeePerGas >= FEE_FACTOR_MAX * network.maxFeePerGas) return undefined;
-  const raise = (fee: bigint, asked: bigint) => most(fee + fee / RAISE_DIVISOR + 1n, asked);
+  const raise = (fee: bigint, required: bigint) => max(fee + fee / RAISE_DIVISOR + 1n, required);
   const maxFeePerGas = raise(fees.maxFeePerGas, network.maxFeePerGas);
   if (maxFeePerGas > limit) return { excess: excess(maxFeePerGas, limit) };
   return { maxFeePerGas, maxPriorityFeePerGas: raise(fees.maxPriorityFeePerGas, network.maxPriorityFeePerGas) };
 }
 
-function most(a: bigint, b: bigint): bigint {
+function max(a: bigint, b: bigint): bigint {
   return a > b ? a : b;
 }
 
-function least(a: bigint, b: bigint): bigint {
+function min(a: bigint, b: bigint): bigint {
   return a < b ? a : b;
 }

@@ -42,14 +42,14 @@ export class Funds {
     return this.#figures;
   }
 
-  noteCall({ gas = 0n, value = 0n }: Pick<UnsignedTransaction, 'gas' | 'value'>): void {
+  recordCall({ gas = 0n, value = 0n }: Pick<UnsignedTransaction, 'gas' | 'value'>): void {
     if (!this.#isSigned || gas > this.#gas) this.#gas = gas;
     if (value > this.#value) this.#value = value;
     this.#isSigned = true;
   }
 
-  /** Must be called when another node takes the lease, because the figures are no longer updated. */
-  forget(): void {
+  /** Must be called when another node takes the lease, because the figures are no longer updated then. */
+  reset(): void {
     this.#figures = UNKNOWN;
     this.#nextAt = Number.NEGATIVE_INFINITY;
   }

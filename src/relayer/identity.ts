@@ -6,7 +6,7 @@ import { type Block, hasCode, readBalance, readCall, readChainId, readHead } fro
 import type { RelayerConfig, RelayerContext } from './context.ts';
 import type { FeeSettings } from './fees.ts';
 import { openRpc, type Rpc, RpcError } from './rpc.ts';
-import { join, probeGas, probeSending, type SendingReport } from './sending.ts';
+import { mergeReports, probeGas, probeSending, type SendingReport } from './sending.ts';
 import { findWiringFaults, type Mismatch, type Wiring } from './wiring.ts';
 
 export interface ChainReport {
@@ -33,7 +33,7 @@ export async function probeChain(config: ProbedConfig, relayer: Address): Promis
     const problems = await findProblems(rpc, { chainId, head }, { ...config, relayer });
     const isSound = problems.mismatches.length === 0;
     const gas = isSound ? [await probeGas(rpc, head, { ...config, relayer })] : [];
-    const { mismatches, warnings } = join(problems, ...gas);
+    const { mismatches, warnings } = mergeReports(problems, ...gas);
     const problem = `relayer account ${relayer} has no funds for gas on chain ${chainId}`;
     const noFunds = balance === 0n ? [{ variable: 'RELAYER_PRIVATE_KEY', problem }] : [];
     return { chainId, balance, blockAt: head.at, mismatches, warnings: [...noFunds, ...warnings] };
@@ -66,16 +66,16 @@ interface Expected extends Wiring, FeeSettings {
   readonly chainId?: number | undefined;
 }
 
-interface Reached {
+interface ProbedChain {
   readonly chainId: number;
   readonly head: Block;
 }
 
-async function findProblems(rpc: Rpc, { chainId, head }: Reached, expected: Expected): Promise<SendingReport> {
+async function findProblems(rpc: Rpc, { chainId, head }: ProbedChain, expected: Expected): Promise<SendingReport> {
   const missing = await findMissing(rpc, chainId, expected);
   if (missing.length > 0) return { mismatches: missing, warnings: [] };
   const faults = await findWiringFaults(rpc, expected);
-  return join({ mismatches: faults, warnings: [] }, await probeSending(rpc, head, expected));
+  return mergeReports({ mismatches: faults, warnings: [] }, await probeSending(rpc, head, expected));
 }
 
 /** Reports a wrong chain id, or addresses without code. */

@@ -10,14 +10,15 @@ const ENDS_KEPT = 10_000;
 
 export class JobBoard {
   readonly #steps = new ConcurrencyLimit({ max: STEPS_AT_ONCE });
-  readonly #underWay = new Map<string, Promise<void>>();
-  /** The number of steps that have ended; by job, the value of this number when its last step ended. */
+  readonly #running = new Map<string, Promise<void>>();
+  /** The number of steps that have ended. */
   #ends = 0;
+  /** The value of #ends when the last step of each job ended. */
   readonly #lastEnds = new LRUCache<string, number>({ max: ENDS_KEPT });
   #turn: Promise<void> = Promise.resolve();
 
-  /** A logical time, to be read before the state of a job is read. */
-  get moment(): number {
+  /** Must be read before the state of a job is read. */
+  get logicalTime(): number {
     return this.#ends;
   }
 
@@ -26,22 +27,22 @@ export class JobBoard {
    * step may have signed a transaction that the caller has not read.
    */
   async run(name: string, readAfter: number, step: () => Promise<void>): Promise<void> {
-    if (this.#underWay.has(name) || (this.#lastEnds.get(name) ?? 0) > readAfter) return;
+    if (this.#running.has(name) || (this.#lastEnds.get(name) ?? 0) > readAfter) return;
     const running = this.#steps.run(step).finally(() => {
       this.#lastEnds.set(name, ++this.#ends);
-      this.#underWay.delete(name);
+      this.#running.delete(name);
     });
-    this.#underWay.set(name, running);
+    this.#running.set(name, running);
     await running;
   }
 
-  /** Gives each caller its own turn of the event loop, so that the CPU work of several steps does not block the thread. */
+  /** Resolves in a turn of the event loop that no other caller shares, so that the CPU work of several steps does not block the thread. */
   ownTurn(): Promise<void> {
     this.#turn = this.#turn.then(() => setImmediate());
     return this.#turn;
   }
 
   async idle(): Promise<void> {
-    while (this.#underWay.size > 0) await Promise.allSettled([...this.#underWay.values()]);
+    while (this.#running.size > 0) await Promise.allSettled([...this.#running.values()]);
   }
 }

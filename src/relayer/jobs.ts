@@ -28,7 +28,7 @@ export interface Job {
   readonly outcome: { readonly txHash: Hex | null } | null;
   /** Returns the calldata, up to 25 KB. */
   readonly call: () => Hex;
-  /** Wei */
+  /** In wei. */
   readonly value: bigint;
   /** Returns the call of a view that returns zero until the job is done; undefined if the contract has no such view. */
   readonly doneCall: (() => Hex) | undefined;
@@ -37,7 +37,7 @@ export interface Job {
   /** Finds that event among logs of the contract. */
   readonly find: (logs: Logs) => Completion | undefined;
   readonly submission: (transaction: RelayTransaction) => ServiceFact;
-  /** Why it must not be signed any more: a text that it would send to the chain is withheld. */
+  /** Why the job must not be signed any more: a text that it would send to the chain is withheld. */
   readonly withheld: string | undefined;
   /** The event to record for a final revert; undefined if the relayer must retry indefinitely. */
   readonly failure: ((reason: string, txHash: Hex | null) => ServiceFact) | undefined;
@@ -71,7 +71,7 @@ export async function readClosed(
   return chambers.filter((chamber) => chamber !== undefined).filter(({ state }) => isClosed(state, forum.now()));
 }
 
-/** The chamber's logged transactions, of all accounts. */
+/** Returns the chamber's logged transactions, of all accounts. */
 export function transactionsOf({ state }: ClosedChamber): readonly RecordedTransaction[] {
   const { commitSubmitted, deployments } = state.settlement;
   return [...commitSubmitted, ...[...deployments.values()].flatMap(({ submitted }) => submitted)];

@@ -8,7 +8,7 @@ const WINDOW_BLOCKS = 2_000;
 /** The smallest limit of a known provider. */
 const WINDOW_BLOCKS_MIN = 10;
 const SHRINK_DIVISOR = 4;
-/** Some weeks of blocks: the relayer searches for an event soon after its chamber has closed. */
+/** A few weeks of blocks: the relayer searches for an event soon after its chamber has closed. */
 const BLOCKS_MAX = 400_000;
 const REQUESTS_MAX = 2_000;
 

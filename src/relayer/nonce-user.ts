@@ -9,7 +9,7 @@ export class HighestNonces {
   readonly #highest = new Map<Address, number>();
 
   /** Returns the highest nonce reported until now. */
-  see(account: Address, nonce: number): number {
+  observe(account: Address, nonce: number): number {
     const highest = Math.max(nonce, this.#highest.get(account) ?? 0);
     this.#highest.set(account, highest);
     return highest;

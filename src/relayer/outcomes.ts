@@ -1,4 +1,4 @@
-// The end of a job's step: the outcome is recorded, or the job is paused with an alert.
+// Ends a job's step: records the outcome, or pauses the job with an alert.
 import type { ServiceFact } from '../vocabulary/events.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { type Block, type Receipt, readBlock, readReceipt } from './chain-client.ts';
@@ -11,13 +11,13 @@ export type Step = 'recorded' | 'sent' | 'waiting' | 'confirming' | 'deferred';
 const DEFER_MILLIS: Millis = 5_000;
 
 export async function record(job: Job, fact: ServiceFact, round: RoundContext): Promise<Step> {
-  const { forum, lease, logger, alerts, stopwatches, failed, refusals, confirmedWith, formerAttempts, spending } =
+  const { forum, lease, logger, alerts, stopwatches, failed, simulatedReverts, confirmedWith, formerAttempts, spending } =
     round;
   await forum.record(job.chamberId, fact, { root: job.root, lease });
   if (fact.type === 'idea.deploy_failed') failed.count++;
   logger.info({ job: job.name, type: fact.type, ether: spending.costOf(job.name) }, 'relay outcome recorded');
   alerts.clear(job.name);
-  refusals.end(job.name);
+  simulatedReverts.end(job.name);
   confirmedWith.delete(job.name);
   formerAttempts.delete(job.name);
   spending.close(job.name);

@@ -1,5 +1,5 @@
-// The tasks of the contracts' owner: deploying the contracts, and changing the relayer of the reference contracts. All checks precede the
-// first transaction.
+// Sends the transactions of the contracts' owner: deploys the contracts, and changes the relayer of the reference contracts. Runs all checks
+// before the first transaction.
 import { setTimeout as pause } from 'node:timers/promises';
 import {
   type Address,

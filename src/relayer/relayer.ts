@@ -19,8 +19,8 @@ import { JobBoard } from './job-board.ts';
 import { LogSearch } from './log-search.ts';
 import { NonceQueue } from './nonce-queue.ts';
 import { HighestNonces } from './nonce-user.ts';
-import { Pauses, Refusals } from './patience.ts';
-import { newMemory, playRound, type RoundMemory } from './round.ts';
+import { Pauses, SimulatedReverts } from './backoff.ts';
+import { newMemory, runRound, type RoundMemory } from './round.ts';
 import { openRpc, RpcError } from './rpc.ts';
 import { Spending, type SpendingFigures } from './spending.ts';
 import { openAccount, Signers } from './transactions.ts';
@@ -66,7 +66,7 @@ export class Relayer {
   readonly #stopping = new AbortController();
   readonly #lasting: LastingContext;
   #running: Promise<void> | undefined;
-  #hold: Hold;
+  #term: LeaseTerm;
 
   constructor({ config, forum, logger, clock = () => performance.now(), rpcTimeoutMillis }: RelayerOptions) {
     this.#clock = clock;
@@ -85,7 +85,7 @@ export class Relayer {
       funds: new Funds(clock),
       failed: { count: 0 },
     };
-    this.#hold = this.#openHold(forum.lease());
+    this.#term = this.#openTerm(forum.lease());
   }
 
   start(): void {
@@ -102,13 +102,13 @@ export class Relayer {
 
   spending(): SpendingFigures & FundsFigures & { readonly alerts: number } {
     const { spending, funds } = this.#lasting;
-    return { ...spending.figures(), ...funds.figures, alerts: this.#hold.context.alerts.count };
+    return { ...spending.figures(), ...funds.figures, alerts: this.#term.context.alerts.count };
   }
 
   status(): RelayerStatus {
-    const { alerts, failed, forum } = this.#hold.context;
-    const { count, reason = this.#hold.outage?.reason } = alerts;
-    const rest = { pending: pendingOf(this.#hold), failed: failed.count, leads: forum.lease() !== undefined };
+    const { alerts, failed, forum } = this.#term.context;
+    const { count, reason = this.#term.outage?.reason } = alerts;
+    const rest = { pending: pendingOf(this.#term), failed: failed.count, leads: forum.lease() !== undefined };
     return reason === undefined ? { ok: true, ...rest } : { ok: count === 0, reason, ...rest };
   }
 
@@ -116,7 +116,7 @@ export class Relayer {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       const millis = await this.#tick().catch((error: unknown) => {
-        this.#noteOutage(describe(error), this.#clock());
+        this.#reportOutage(describe(error), this.#clock());
         return BACKOFF_MILLIS_MAX;
       });
       await pause(millis, undefined, { signal }).catch(() => {});
@@ -127,31 +127,31 @@ export class Relayer {
   async #tick(): Promise<Millis> {
     const { forum, logger } = this.#lasting;
     const lease = forum.lease();
-    if (lease !== this.#hold.lease) {
-      this.#hold = this.#openHold(lease);
-      this.#lasting.funds.forget();
+    if (lease !== this.#term.lease) {
+      this.#term = this.#openTerm(lease);
+      this.#lasting.funds.reset();
       const role = lease === undefined ? 'standing by: another node relays' : 'leading: this node relays';
       logger.info({}, `relayer ${role}`);
     }
     if (lease === undefined) return IDLE_MILLIS;
-    const hold = this.#hold;
+    const term = this.#term;
     const startedAt = this.#clock();
     try {
-      const chamberIds = await forum.unsettledChambers(CHAMBERS_PER_ROUND + hold.memory.waiting);
+      const chamberIds = await forum.unsettledChambers(CHAMBERS_PER_ROUND + term.memory.waiting);
       if (!this.#isDue(chamberIds)) return IDLE_MILLIS;
-      const isPlayed = await playRound(chamberIds, { ...hold.context, lease }, hold.memory);
+      const hasRun = await runRound(chamberIds, { ...term.context, lease }, term.memory);
       this.#endOutage();
-      hold.unread = 0;
-      if (isPlayed) return this.#plan();
+      term.unread = 0;
+      if (hasRun) return this.#plan();
     } catch (error) {
       if (this.#stopping.signal.aborted || forum.lease() !== lease) return 0;
-      this.#noteOutage(describe(error), startedAt);
+      this.#reportOutage(describe(error), startedAt);
     }
-    return Math.min(BACKOFF_MILLIS_MAX, BACKOFF_MILLIS * 2 ** hold.failures++);
+    return Math.min(BACKOFF_MILLIS_MAX, BACKOFF_MILLIS * 2 ** term.failures++);
   }
 
-  /** Another node may have led in between, so no state of the previous hold is kept. */
-  #openHold(lease: string | undefined): Hold {
+  /** Another node may have led in between, so no state of the previous term is kept. */
+  #openTerm(lease: string | undefined): LeaseTerm {
     const repeats = new RepeatedLog(this.#clock);
     return {
       lease,
@@ -161,7 +161,7 @@ export class Relayer {
         repeats,
         stopwatches: new Stopwatches(this.#clock),
         pauses: new Pauses(this.#clock),
-        refusals: new Refusals(this.#clock),
+        simulatedReverts: new SimulatedReverts(this.#clock),
         queue: new NonceQueue(),
         confirmedWith: new Map(),
         formerAttempts: new Map(),
@@ -178,45 +178,45 @@ export class Relayer {
 
   /** A round starts at once if there is a new chamber. */
   #isDue(chamberIds: readonly number[]): boolean {
-    const hold = this.#hold;
-    const isNew = chamberIds.some((chamberId) => !hold.known.has(chamberId));
-    hold.known = new Set(chamberIds);
-    const isDue = isNew || hold.memory.isProgress || hold.failures > 0 || this.#clock() >= hold.nextAt;
-    hold.unread = isDue ? chamberIds.length : 0;
+    const term = this.#term;
+    const isNew = chamberIds.some((chamberId) => !term.known.has(chamberId));
+    term.known = new Set(chamberIds);
+    const isDue = isNew || term.memory.isProgress || term.failures > 0 || this.#clock() >= term.nextAt;
+    term.unread = isDue ? chamberIds.length : 0;
     return isDue;
   }
 
   /** Waits longer after each round without progress. */
   #plan(): Millis {
-    const hold = this.#hold;
-    const { isProgress } = hold.memory;
-    hold.memory.isProgress = false;
-    hold.failures = 0;
-    hold.delay = Math.min(DELAY_MILLIS_MAX, (isProgress ? 0 : hold.delay * 1.5) + FIRST_DELAY_MILLIS);
-    const delay = isProgress || pendingOf(hold) > 0 ? hold.delay : HEARTBEAT_MILLIS;
-    hold.nextAt = this.#clock() + delay;
+    const term = this.#term;
+    const { isProgress } = term.memory;
+    term.memory.isProgress = false;
+    term.failures = 0;
+    term.delay = Math.min(DELAY_MILLIS_MAX, (isProgress ? 0 : term.delay * 1.5) + FIRST_DELAY_MILLIS);
+    const delay = isProgress || pendingOf(term) > 0 ? term.delay : HEARTBEAT_MILLIS;
+    term.nextAt = this.#clock() + delay;
     return Math.min(IDLE_MILLIS, delay);
   }
 
-  #noteOutage(reason: string, startedAt: Millis): void {
-    const { alerts, logger, repeats } = this.#hold.context;
-    const { since } = this.#hold.outage ?? { since: startedAt };
-    this.#hold.outage = { reason, since };
+  #reportOutage(reason: string, startedAt: Millis): void {
+    const { alerts, logger, repeats } = this.#term.context;
+    const { since } = this.#term.outage ?? { since: startedAt };
+    this.#term.outage = { reason, since };
     repeats.report(OUTAGE, reason, (more) => logger.warn({ reason, ...more }, 'round failed, relayer retrying'));
     if (this.#clock() - since >= OUTAGE_MILLIS_MAX) alerts.raise(OUTAGE, reason);
   }
 
   #endOutage(): void {
-    const { alerts, logger, repeats } = this.#hold.context;
-    if (this.#hold.outage === undefined) return;
-    this.#hold.outage = undefined;
+    const { alerts, logger, repeats } = this.#term.context;
+    if (this.#term.outage === undefined) return;
+    this.#term.outage = undefined;
     alerts.clear(OUTAGE);
     repeats.end(OUTAGE, () => logger.info({}, 'relayer resumed'));
   }
 }
 
 /** The state that lasts as long as this node holds the lease. */
-interface Hold {
+interface LeaseTerm {
   readonly lease: string | undefined;
   readonly context: RelayerContext;
   readonly memory: RoundMemory;
@@ -230,7 +230,7 @@ interface Hold {
   unread: number;
 }
 
-function pendingOf({ memory, unread }: Hold): number {
+function pendingOf({ memory, unread }: LeaseTerm): number {
   return Math.max(
     unread,
     [...memory.pending.values()].reduce((sum, count) => sum + count, 0),

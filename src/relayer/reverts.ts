@@ -3,11 +3,11 @@
 import type { Hex } from 'viem';
 import { orRevert, type Receipt, readCall, readNonce, readReceipt } from './chain-client.ts';
 import type { RoundContext } from './context.ts';
-import { isWaitedFor, revertError, revertReason } from './contracts.ts';
+import { isRecoverable, revertError, revertReason } from './contracts.ts';
 import type { Job } from './jobs.ts';
 import { hashAtNonce } from './nonce-user.ts';
 import { complete, defer, findCompletion, record, type Step } from './outcomes.ts';
-import { isWhole } from './transactions.ts';
+import { hasRawTransaction } from './transactions.ts';
 
 const ZERO = /^0x0*$/;
 
@@ -29,21 +29,21 @@ export async function resolveRevert(job: Job, { revertData, mined }: Revert, rou
   const done = isCommitted ? await findCompletion(job, round) : undefined;
   if (done !== undefined) return complete(job, done, round);
   const reason = revertReason(revertData);
-  if (job.failure === undefined || isWaitedFor(revertData)) return defer(job, reason, round);
+  if (job.failure === undefined || isRecoverable(revertData)) return defer(job, reason, round);
   if (!isCommitted) return defer(job, 'the registry no longer holds the chamber’s root', round);
   const error = revertError(revertData);
   if (error === 'IdeaAlreadyDeployed' || (await mayBeDone(job, round))) {
     return defer(job, MAY_BE_DONE, round);
   }
-  const isProved = mined !== undefined && error !== undefined;
-  if (!isProved && !isLasting(job, round))
+  const isProven = mined !== undefined && error !== undefined;
+  if (!isProven && !isLasting(job, round))
     return defer(job, `${reason}: recorded as failed if this persists for minutes`, round);
   alerts.clear(job.name);
   return record(job, job.failure(reason, mined?.transactionHash ?? null), round);
 }
 
-function isLasting(job: Job, { config, refusals, head }: RoundContext): boolean {
-  return config.isSingleNode === true || refusals.isLasting(job.name, head, config.confirmations);
+function isLasting(job: Job, { config, simulatedReverts, head }: RoundContext): boolean {
+  return config.isSingleNode === true || simulatedReverts.isLasting(job.name, head, config.confirmations);
 }
 
 /** Whether the chain may have the token. The node and its event index may lag, so their answers alone do not rule it out. */
@@ -60,7 +60,7 @@ export async function mayBeDone(job: Job, round: RoundContext): Promise<boolean>
  * has a receipt, and no confirmed block shows that another transaction used it.
  */
 async function isUnaccounted(job: Job, round: RoundContext): Promise<boolean> {
-  const logged = job.logged.filter(isWhole);
+  const logged = job.logged.filter(hasRawTransaction);
   const { rpc, signers: known, highestNonces, head, config } = round;
   const receipts = await Promise.all(logged.map(({ txHash }) => readReceipt(rpc, txHash)));
   const signers = await Promise.all(logged.map((transaction) => known.of(transaction)));
@@ -69,7 +69,7 @@ async function isUnaccounted(job: Job, round: RoundContext): Promise<boolean> {
   for (const [index, { nonce }] of logged.entries()) {
     const signer = signers[index];
     if (signer === undefined || accounted.has(slotOf(index))) continue;
-    if (nonce >= highestNonces.see(signer, await readNonce(rpc, signer))) continue;
+    if (nonce >= highestNonces.observe(signer, await readNonce(rpc, signer))) continue;
     const user = await hashAtNonce(rpc, { account: signer, nonce, newest: head.number - config.confirmations });
     if (user === undefined || logged.some(({ txHash }) => txHash === user)) return true;
   }

@@ -42,8 +42,8 @@ const REJECTION_PAUSE_MILLIS = 100;
 /** How long a round waits for its steps; unfinished steps continue during the next rounds. */
 const ROUND_MILLIS_MAX = 250;
 
-/** Returns false, without doing anything, if the chain is not the expected one. */
-export async function playRound(
+/** Returns false and does nothing if the chain is not the expected one. */
+export async function runRound(
   chamberIds: readonly number[],
   context: RelayerContext & Pick<RoundContext, 'lease'>,
   memory: RoundMemory,
@@ -72,7 +72,7 @@ export async function playRound(
   return true;
 }
 
-/** Reads the nonce before any receipt. So a used nonce without a receipt is never just a race between the two reads. */
+/** Reads the nonce before any receipt, so that a used nonce without a receipt is never just a race between the two reads. */
 async function openRound(
   chamberIds: readonly number[],
   context: RelayerContext & Pick<RoundContext, 'lease'>,
@@ -80,10 +80,10 @@ async function openRound(
 ) {
   const { rpc, account, forum, signers, queue, highestNonces, config, board } = context;
   const { ended } = queue;
-  const { moment: readAfter } = board;
+  const { logicalTime: readAfter } = board;
   const chainId = await readChainId(rpc);
   const [nonce, head] = await Promise.all([readNonce(rpc, account.address), readHead(rpc)]);
-  highestNonces.see(account.address, nonce);
+  highestNonces.observe(account.address, nonce);
   const open = await readClosed(chamberIds, forum);
   const watched = memory.watched ?? (await readWatchedNonces(context, nonce));
   const loggedChainId = open.flatMap(transactionsOf)[0]?.chainId ?? watched.chainId;
@@ -136,7 +136,7 @@ async function countPending(chamber: ClosedChamber, round: RoundContext, memory:
   return jobs;
 }
 
-/** If this records the commitment, the deployments advance in the same round. */
+/** If the step records the commitment, the deployments advance in the same round. */
 async function runStep(
   { job, readAfter }: Omit<Reading, 'chamber'> & { readonly job: Job },
   round: RoundContext,
@@ -150,10 +150,10 @@ async function runStep(
     });
     if (step === 'sent' || step === 'recorded') memory.isProgress = true;
     if (step !== 'recorded') return;
-    const { moment } = board;
+    const { logicalTime } = board;
     const chamber = await forum.chamber(job.chamberId);
     if (chamber === undefined) return;
-    if (job.failure === undefined) await advanceChamber({ chamber, readAfter: moment }, round, memory);
+    if (job.failure === undefined) await advanceChamber({ chamber, readAfter: logicalTime }, round, memory);
     else await countPending(chamber, round, memory);
   } catch (error) {
     memory.fault ??= { error };

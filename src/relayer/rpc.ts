@@ -56,7 +56,7 @@ export function openRpc(
   const transport = http(url, {
     retryCount: 0,
     ...UNLIMITED_BY_VIEM,
-    fetchFn: readingErrors(limitedFetch({ ...READ_LIMITS, responseBytesMax })),
+    fetchFn: acceptingErrorBodies(limitedFetch({ ...READ_LIMITS, responseBytesMax })),
     fetchOptions: { headers, redirect: 'follow' },
   })({});
   const closing = new AbortController();
@@ -114,7 +114,7 @@ function decode(part: string): string {
 }
 
 /** Many gateways send a node's JSON-RPC error, such as a revert, with an HTTP error status. A result with an error status is rejected. */
-function readingErrors(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+function acceptingErrorBodies(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
   return async (url, init) => {
     const response = await fetch(url, init);
     const { ok, status, headers } = response;

@@ -27,7 +27,7 @@ export async function probeSending(rpc: Rpc, head: Block, sender: Sender): Promi
   }
   const fees = await probeFees(rpc, head, sender);
   const nonces = await probeNonces(rpc, sender).catch(fromError);
-  return join(fees, nonces);
+  return mergeReports(fees, nonces);
 }
 
 /** Checks that the node estimates gas, and that the call fits in a block. */
@@ -48,7 +48,7 @@ export async function probeGas(rpc: Rpc, { gasLimit }: Block, sender: Sender): P
 const ANY_ROOT: Hex = `0x${'11'.repeat(32)}`;
 const NOTHING: SendingReport = { mismatches: [], warnings: [] };
 
-export function join(...reports: readonly SendingReport[]): SendingReport {
+export function mergeReports(...reports: readonly SendingReport[]): SendingReport {
   return {
     mismatches: reports.flatMap(({ mismatches }) => mismatches),
     warnings: reports.flatMap(({ warnings }) => warnings),

@@ -16,10 +16,10 @@ const GAS_LEFT_DIVISOR = 64n;
 
 /** A mined revert has no reason, so the call is simulated again before it is signed again. */
 export async function submit(job: Job, round: RoundContext, mined?: Receipt): Promise<Step> {
-  const { rpc, account, queue, refusals, board } = round;
+  const { rpc, account, queue, simulatedReverts, board } = round;
   if (queue.isFull) return 'waiting';
-  const isFormerOpen = job.submitted.length === 0 && job.logged.length > 0;
-  const done = isFormerOpen ? await findCompletion(job, round) : undefined;
+  const hasFormerTransactions = job.submitted.length === 0 && job.logged.length > 0;
+  const done = hasFormerTransactions ? await findCompletion(job, round) : undefined;
   if (done !== undefined) return complete(job, done, round);
   if (job.withheld !== undefined && job.failure !== undefined) {
     return record(job, job.failure(job.withheld, mined?.transactionHash ?? null), round);
@@ -29,7 +29,7 @@ export async function submit(job: Job, round: RoundContext, mined?: Receipt): Pr
   const data = job.call();
   const estimate = await orRevert(readGas(rpc, { from: account.address, to, data, value }));
   if ('revertData' in estimate) return resolveRevert(job, { ...estimate, mined }, round);
-  refusals.end(job.name);
+  simulatedReverts.end(job.name);
   if (mined !== undefined && job.failure !== undefined && attemptsOf(job) >= UNEXPLAINED_REVERTS_MAX) {
     if (await mayBeDone(job, round)) return defer(job, MAY_BE_DONE, round);
     const reason = `reverted ${attemptsOf(job)} times without a reason`;
@@ -59,16 +59,16 @@ async function signNew(job: Job, call: Call, round: RoundContext): Promise<Step>
   const offer = await round.fees();
   if ('excess' in offer) {
     alerts.raise(FEE, offer.excess);
-    return setAside(job, round);
+    return pauseWithoutAlert(job, round);
   }
   alerts.clear(FEE);
   const balance = await round.balance();
-  round.funds.noteCall(call);
+  round.funds.recordCall(call);
   const unsigned = { chainId, ...call, ...offer.fees };
   const cost = costOf(unsigned);
   if (balance < cost) {
     raiseFundsAlert(round);
-    return setAside(job, round);
+    return pauseWithoutAlert(job, round);
   }
   const choose = () => {
     const isPaid = balance >= queue.reserved + cost;
@@ -119,8 +119,8 @@ function raiseFundsAlert({ alerts, account }: RelayerContext): void {
   alerts.raise(FUNDS, `relayer account ${account.address} has insufficient funds for gas`);
 }
 
-/** Pauses the job without its own alert: conditions that affect all jobs have one. */
-function setAside(job: Job, { pauses }: RelayerContext): Step {
+/** Pauses the job without an alert of its own, because a condition that affects all jobs has its own alert. */
+function pauseWithoutAlert(job: Job, { pauses }: RelayerContext): Step {
   pauses.defer(job.name, SHORT_PAUSE_MILLIS);
   return 'deferred';
 }

@@ -17,7 +17,7 @@ import type { Millis } from '../vocabulary/values.ts';
 import { type Call, hasCode, orRevert, readCallAt, readChainId, readHead } from './chain-client.ts';
 import { isRejection, openRpc, type Rpc, RpcError } from './rpc.ts';
 
-/** Includes the time that the query waits for others. */
+/** Includes the time that a query waits for others. */
 const ANSWER_MILLIS_MAX: Millis = 5_000;
 const QUESTIONS_AT_ONCE = 32;
 /** Ten times as much as honest tokens need. */
@@ -72,7 +72,7 @@ export class TokenReader implements ChainReader {
   }
 
   async #answer(question: ChainQuestion, expired: AbortSignal): Promise<ChainAnswer> {
-    // The caller has gone. After an outage of the RPC, a backlog of such queries must not delay new ones.
+    // The query has timed out. After an outage of the RPC, a backlog of such queries must not delay new ones.
     expired.throwIfAborted();
     if (question.kind === 'contract') return this.#contract(question);
     return question.kind === 'balance' ? this.#balance(question) : this.#signature(question);
@@ -121,11 +121,11 @@ export class TokenReader implements ChainReader {
     const data: Hex = `${BALANCE_OF}${wallet.slice('0x'.length).toLowerCase().padStart(WORD_DIGITS, '0')}`;
     const call = { from: ZERO_ADDRESS, to: token as Address, data, gas: BALANCE_GAS_MAX };
     const outcome = await this.#callAt(call, blockHash);
-    if ('error' in outcome) throw hostile(token, `used more than ${BALANCE_GAS_MAX} gas`);
+    if ('error' in outcome) throw tokenError(token, `used more than ${BALANCE_GAS_MAX} gas`);
     // The reason of the revert is omitted, because it is text from an untrusted contract.
-    if ('revertData' in outcome) throw hostile(token, 'reverted');
+    if ('revertData' in outcome) throw tokenError(token, 'reverted');
     const digits = outcome.result.slice('0x'.length);
-    if (digits.length !== WORD_DIGITS) throw hostile(token, `returned ${digits.length / 2} bytes, not 32`);
+    if (digits.length !== WORD_DIGITS) throw tokenError(token, `returned ${digits.length / 2} bytes, not 32`);
     return BigInt(outcome.result).toString();
   }
 
@@ -142,7 +142,7 @@ export class TokenReader implements ChainReader {
 const GAS_USED_UP = /out ?of ?gas|gas required exceeds|intrinsic gas|InvalidFEOpcode|invalid opcode/i;
 
 /** While the contract fails, no wallet can satisfy the rule. */
-function hostile(token: string, problem: string): ForumError {
+function tokenError(token: string, problem: string): ForumError {
   const detail = `token: balanceOf of ${token} fails: ${problem}`;
   return new ForumError('FORUM_ERR_ADMISSION', detail, { failedRules: ['token'] });
 }

@@ -57,39 +57,39 @@ export function costOf({ value = 0n, gas = 0n, maxFeePerGas = 0n }: Omit<Unsigne
 
 /** The “signer” of bytes that are not a signed transaction. */
 const NO_SIGNER: Address = '0x';
-const SIGNERS_KEPT_MAX = 10_000;
+const SIGNERS_CACHED_MAX = 10_000;
 
 /** Caches the signer of each transaction, because recovering it takes milliseconds. */
 export class Signers {
-  readonly #kept = new LRUCache<Hex, Address>({ max: SIGNERS_KEPT_MAX });
+  readonly #cache = new LRUCache<Hex, Address>({ max: SIGNERS_CACHED_MAX });
 
   /** Returns the transactions that this account signed. An operator may change the key, and each account has its own nonces. */
   async ownOf(account: Address, transactions: readonly RecordedTransaction[]): Promise<readonly RelayTransaction[]> {
     const own: RelayTransaction[] = [];
     for (const transaction of transactions) {
-      // One that is withheld can't be sent again, so it is watched like that of a former account.
-      if (isWhole(transaction) && (await this.of(transaction)) === account) own.push(transaction);
+      // A withheld transaction can't be sent again, so it is watched like a former account's.
+      if (hasRawTransaction(transaction) && (await this.of(transaction)) === account) own.push(transaction);
     }
     return own;
   }
 
   remember({ txHash }: RelayTransaction, signer: Address): void {
-    this.#kept.set(txHash, signer);
+    this.#cache.set(txHash, signer);
   }
 
   async of({ txHash, rawTransaction }: RelayTransaction): Promise<Address> {
-    const known = this.#kept.get(txHash);
+    const known = this.#cache.get(txHash);
     if (known !== undefined) return known;
-    // After a restart a log may contain hundreds, so this yields to other work.
+    // After a restart there may be hundreds of transactions, so this yields to other work.
     await setImmediate();
     const signer = await recoverSigner(rawTransaction).catch(() => NO_SIGNER);
-    this.#kept.set(txHash, signer);
+    this.#cache.set(txHash, signer);
     return signer;
   }
 }
 
-/** Whether the log still has its bytes: without them its signer is unknown. */
-export function isWhole(transaction: RecordedTransaction): transaction is RelayTransaction {
+/** Whether the log still has the transaction's bytes. Without them, the signer is unknown. */
+export function hasRawTransaction(transaction: RecordedTransaction): transaction is RelayTransaction {
   return transaction.rawTransaction !== undefined;
 }
 

@@ -5,7 +5,7 @@ import { type Address, getAddress, type Hex, isAddressEqual, size, slice } from 
 import { type Call, orRevert, readBalance, readCall } from './chain-client.ts';
 import type { RelayerConfig } from './context.ts';
 import {
-  CALLER_REFUSED,
+  CALLER_REJECTED,
   commitChamberCall,
   type DeployedIdea,
   NO_CHAMBER,
@@ -118,7 +118,7 @@ async function simulate(
   if (error === 'InvalidBpsSum') {
     return [{ variable: 'CONTRACTS_FILE', problem: `${what}: ${reason}: change bps`, isOtherContract: false }];
   }
-  if (!CALLER_REFUSED.has(error)) return [];
+  if (!CALLER_REJECTED.has(error)) return [];
   const problem = `${what} rejects the account ${call.from} (${reason}): set the key of the account that it accepts${hint}`;
   return [{ variable: 'RELAYER_PRIVATE_KEY', problem, isOtherContract: false }];
 }

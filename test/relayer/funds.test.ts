@@ -17,8 +17,8 @@ test('funds are estimated once a minute, in transactions as costly as the costli
   const readings = { balance: async () => balance, fees: async () => offer };
   await funds.update(readings);
   expect(funds.figures).toEqual({ balanceEther: 1, transactionsLeft: 333 });
-  funds.noteCall({ gas: 1_000_000n, value: ETHER / 1000n });
-  funds.noteCall({ gas: 50_000n, value: 0n });
+  funds.recordCall({ gas: 1_000_000n, value: ETHER / 1000n });
+  funds.recordCall({ gas: 50_000n, value: 0n });
   balance = ETHER / 2n;
   await funds.update(readings);
   expect(funds.figures.transactionsLeft).toBe(333);
@@ -28,7 +28,7 @@ test('funds are estimated once a minute, in transactions as costly as the costli
   now = 120_000;
   await funds.update({ ...readings, fees: async () => ({ excess: 'too much' }) });
   expect(funds.figures).toEqual({ balanceEther: 0.5, transactionsLeft: 166 });
-  funds.forget();
+  funds.reset();
   expect(funds.figures.transactionsLeft).toBeNaN();
 });
 

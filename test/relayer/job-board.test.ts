@@ -14,20 +14,20 @@ function controlled() {
 test('a job has one step at a time', async () => {
   const board = new JobBoard();
   const first = controlled();
-  const running = board.run('a', board.moment, first.step);
-  await board.run('a', board.moment, first.step);
+  const running = board.run('a', board.logicalTime, first.step);
+  await board.run('a', board.logicalTime, first.step);
   expect(first.runs()).toBe(1);
   first.end();
   await running;
-  await board.run('a', board.moment, first.step);
+  await board.run('a', board.logicalTime, first.step);
   expect(first.runs()).toBe(2);
 });
 
 test('a step does not run on state that was read before the previous step ended', async () => {
   const board = new JobBoard();
   const first = controlled();
-  const running = board.run('a', board.moment, first.step);
-  const readAfter = board.moment;
+  const running = board.run('a', board.logicalTime, first.step);
+  const readAfter = board.logicalTime;
   first.end();
   await running;
   const next = controlled();
@@ -35,22 +35,22 @@ test('a step does not run on state that was read before the previous step ended'
   await board.run('a', readAfter, next.step);
   expect(next.runs()).toBe(0);
   await board.run('b', readAfter, next.step);
-  await board.run('a', board.moment, next.step);
+  await board.run('a', board.logicalTime, next.step);
   expect(next.runs()).toBe(2);
 });
 
 test('a failing step ends, and rejects with its error', async () => {
   const board = new JobBoard();
   const fail = async () => Promise.reject(new Error('no luck'));
-  await expect(board.run('a', board.moment, fail)).rejects.toThrow('no luck');
+  await expect(board.run('a', board.logicalTime, fail)).rejects.toThrow('no luck');
   await board.idle();
-  await expect(board.run('a', board.moment, fail)).rejects.toThrow('no luck');
+  await expect(board.run('a', board.logicalTime, fail)).rejects.toThrow('no luck');
 });
 
 test('steps that hang leave slots to others, and no more steps run than there are slots', async () => {
   const board = new JobBoard();
   const hanging = Array.from({ length: 20 }, controlled);
-  const running = hanging.map(({ step }, index) => board.run(`${index}`, board.moment, step));
+  const running = hanging.map(({ step }, index) => board.run(`${index}`, board.logicalTime, step));
   await new Promise((resolve) => setImmediate(resolve));
   const started = hanging.filter(({ runs }) => runs() === 1).length;
   expect(started).toBe(16);

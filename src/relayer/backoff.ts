@@ -1,5 +1,5 @@
-// How long the relayer waits between attempts at a failing job, and before it accepts a simulated revert as final. A restart loses this
-// state and only causes longer waits.
+// Decides how long the relayer waits between attempts at a failing job, and when it accepts a simulated revert as final. Losing this state
+// in a restart only causes longer waits.
 import type { Millis } from '../vocabulary/values.ts';
 import type { Block } from './chain-client.ts';
 
@@ -10,7 +10,7 @@ interface Pause {
   readonly endsAt: Millis;
 }
 
-/** Exponential backoff of each job. */
+/** The exponential backoff of each job. */
 export class Pauses {
   readonly #clock: () => Millis;
   readonly #pauses = new Map<string, Pause>();
@@ -41,23 +41,23 @@ export class Pauses {
   }
 }
 
-const REFUSAL_MILLIS_MIN = 180_000;
-const REFUSAL_BLOCKS_MIN = 3;
+const REVERT_MILLIS_MIN = 180_000;
+const REVERT_BLOCKS_MIN = 3;
 const SIMULATIONS_MIN = 3;
 
-interface Refusal {
+interface RevertRun {
   readonly since: Millis;
   readonly sinceBlock: number;
   simulations: number;
 }
 
 /**
- * Calls that revert in simulations. One simulation proves nothing: a node may lag or be broken, or a contract may be paused. So a revert
- * is final only after several simulations over minutes and blocks.
+ * Counts calls that revert in simulations. One simulation proves nothing: a node may lag or be broken, or a contract may be paused. So a
+ * revert is final only after several simulations over minutes and blocks.
  */
-export class Refusals {
+export class SimulatedReverts {
   readonly #clock: () => Millis;
-  readonly #refusals = new Map<string, Refusal>();
+  readonly #reverts = new Map<string, RevertRun>();
 
   constructor(clock: () => Millis) {
     this.#clock = clock;
@@ -65,19 +65,19 @@ export class Refusals {
 
   /** Counts a reverted simulation, and returns whether the job has failed. */
   isLasting(name: string, head: Block, confirmations: number): boolean {
-    const refusal = this.#refusals.get(name) ?? { since: this.#clock(), sinceBlock: head.number, simulations: 0 };
-    this.#refusals.set(name, refusal);
-    refusal.simulations++;
-    const { since, sinceBlock, simulations } = refusal;
+    const run = this.#reverts.get(name) ?? { since: this.#clock(), sinceBlock: head.number, simulations: 0 };
+    this.#reverts.set(name, run);
+    run.simulations++;
+    const { since, sinceBlock, simulations } = run;
     const blocks = head.number - sinceBlock;
     return (
       simulations >= SIMULATIONS_MIN &&
-      blocks >= Math.max(REFUSAL_BLOCKS_MIN, confirmations) &&
-      this.#clock() - since >= REFUSAL_MILLIS_MIN
+      blocks >= Math.max(REVERT_BLOCKS_MIN, confirmations) &&
+      this.#clock() - since >= REVERT_MILLIS_MIN
     );
   }
 
   end(name: string): void {
-    this.#refusals.delete(name);
+    this.#reverts.delete(name);
   }
 }
