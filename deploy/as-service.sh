@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs a command as the user of chambers.service, with its settings: as-service.sh chambers doctor, or as-service.sh cp FROM TO.
+# Runs a command as the user of chambers.service, with the unit's settings: as-service.sh chambers doctor, or as-service.sh cp FROM TO.
 set -eu
 if [ "${1:-}" = chambers ]; then
   shift

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Rehearses a loss on a scratch database: moves, a backup of the running service, a crash, the loss of the file, the restore.
-# It succeeds only if the restored service has the same lines, which fsck and the auditor find sound. Needs dist/ (npm ci).
+# Succeeds only if the restored service has the same lines, and fsck and the auditor find no fault in them. Needs dist/ (npm ci).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH="$PWD/node_modules/.bin:$PATH"
@@ -15,7 +15,7 @@ trap finish EXIT
 
 chambers() { node dist/src/cli.js "$@"; }
 
-# Nothing of the caller's own settings: the drill must not touch a real database or chain.
+# Clears the caller's settings, because the drill must not touch a real database or chain.
 for name in $(compgen -e | grep -Ev '^(PATH|HOME|LANG|TMPDIR|TERM|NODE_.*)$'); do unset "$name"; done
 unset NODE_ENV
 export HOST=127.0.0.1 PORT=0 CHAIN=none LOG_LEVEL=error DATABASE_PATH="$folder/chambers.db" CHAMBERS_KEY_FILE="$folder/agent.json"
@@ -59,7 +59,7 @@ chambers export 1 --out="$folder/after.ndjson"
 cmp "$folder/before.ndjson" "$folder/after.ndjson"
 chambers audit "$CHAMBERS_URL" > /dev/null
 
-echo '5. the restored service takes moves'
+echo '5. the restored service accepts moves'
 chambers agent new --key="$folder/second.json" > /dev/null
 chambers agent register --key="$folder/second.json" --wallet=0x2222222222222222222222222222222222222222 --email=drill@example.org > /dev/null
 chambers move join 1 --key="$folder/second.json" > /dev/null
@@ -68,4 +68,4 @@ kill -TERM "$pid"
 wait "$pid"
 pid=
 chambers fsck > /dev/null
-echo "the restored service has the same $(wc -l < "$folder/after.ndjson") lines, and takes moves"
+echo "the restored service has the same $(wc -l < "$folder/after.ndjson") lines, and accepts moves"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Rehearses the loss of PostgreSQL's primary under two nodes with load, as the manual's section on failover has it: kill -9, promote, rejoin.
-# First with a standby that commits wait for: no move that got its response is lost. Then with one that lacks moves: nothing is published that
-# contradicts what was published before, and the log goes on by both of the manual's ways. Servers, database and keys are its own.
-# Needs dist/ (npm ci), curl, and Debian's postgresql-15 with its client, or the folder of its programs in PG_BIN. ROUNDS is 5.
+# Rehearses the loss of PostgreSQL's primary under two loaded nodes, as the manual's section on failover describes: kill -9, promote, rejoin.
+# First with a standby that commits wait for: no move that got its response is lost. Then with a standby that lacks moves: no second history
+# is published, and the log continues in both ways that the manual describes. The drill uses its own servers, database and keys.
+# Needs dist/ (npm ci), curl, and Debian's postgresql-15 with its client, or the folder of its programs in PG_BIN. ROUNDS defaults to 5.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH="$PWD/node_modules/.bin:$PATH"
@@ -13,7 +13,7 @@ if [ ! -x "$bin/pg_basebackup" ] || [ ! -x "$bin/psql" ]; then
   exit 0
 fi
 
-# In memory where that is possible: the drill makes a dozen copies of the database.
+# In memory if possible, because the drill makes a dozen copies of the database.
 folder=$(mktemp -d -p /dev/shm 2> /dev/null || mktemp -d)
 nodes=()
 watcher=
@@ -27,7 +27,7 @@ finish() {
 trap finish EXIT
 fail() { echo "the drill failed: $1" >&2; exit 1; }
 
-# Nothing of the caller's own settings: the drill must not touch a real database or chain.
+# Clears the caller's settings, because the drill must not touch a real database or chain.
 for name in $(compgen -e | grep -Ev '^(PATH|HOME|LANG|TMPDIR|TERM|NODE_.*)$'); do unset "$name"; done
 unset NODE_ENV
 
@@ -41,7 +41,7 @@ sql() { "$bin/psql" --no-psqlrc -qtA -U postgres -h 127.0.0.1 -p "${port[$1]}" -
 wait_until() {
   local end=$((SECONDS + 40))
   until "$@" > /dev/null 2>&1; do
-    [ $SECONDS -lt $end ] || fail "waited in vain: $*"
+    [ $SECONDS -lt $end ] || fail "timed out waiting for: $*"
     sleep 0.1
   done
 }
@@ -82,10 +82,10 @@ start_nodes() {
   for node in 0 1; do is_running "$node" 2> /dev/null || start_node "$node"; done
   for node in 0 1; do wait_until is_ready "$node"; done
 }
-# A node that found the second history refuses moves, or has ended and does not start.
+# A node that has found the second history rejects moves, or has exited and does not start.
 has_refused() { ! is_running "$1" || curl --silent --max-time 5 "$(address "$1")/health" | grep -q 'not the one that was published'; }
 
-# Registers agents at both nodes, and reads their checkpoints, all the time. What was answered goes to files, by the log's id.
+# Continuously registers agents at both nodes and reads their checkpoints. Writes the registered agents, and the checkpoints by log id, to files.
 cat > "$folder/watch.mjs" <<'WATCH'
 import { appendFileSync } from 'node:fs';
 import { generateKeyPairSync } from 'node:crypto';
@@ -99,7 +99,7 @@ async function register(node) {
     personality: { loves: [], hates: [], expertise: [], style: '' } });
   const headers = { 'content-type': 'application/json' };
   const response = await fetch(`${node}/register`, { method: 'POST', headers, body, signal: signal() });
-  if (response.status === 200) appendFileSync(`${folder}/answered`, `${(await response.json()).did}\n`);
+  if (response.status === 200) appendFileSync(`${folder}/registered`, `${(await response.json()).did}\n`);
 }
 async function look(node) {
   const { log } = await (await fetch(node, { signal: signal() })).json();
@@ -112,7 +112,7 @@ const repeat = async (work, node, pause) => { for (;;) await work(node).catch(()
 for (const node of nodes) void repeat(register, node, 20), void repeat(look, node, 50);
 WATCH
 
-# Every checkpoint that was served is of the log as it is now, and every agent that was registered is in it.
+# Verifies that the current log extends every served checkpoint and contains every registered agent.
 cat > "$folder/verify.mjs" <<'VERIFY'
 import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
@@ -131,30 +131,30 @@ for (const line of lines(`served-${log.logId}`)) {
   const now = Buffer.from(await rootOfTiles(Number(size), read)).toString('base64');
   if (now !== root) throw new Error(`the checkpoint of ${size} lines was served with another root`);
 }
-const dids = lines('answered');
+const dids = lines('registered');
 for (const did of dids) {
   const { status } = await fetch(`${node}/agents/${did}`);
   if (status !== 200) throw new Error(`${did} got its response and is not in the log: ${status}`);
 }
-console.log(`${dids.length} answered registrations are there; ${lines(`served-${log.logId}`).length} checkpoints are of one log`);
+console.log(`the log contains all ${dids.length} registrations, and extends all ${lines(`served-${log.logId}`).length} checkpoints`);
 VERIFY
 
-count_answered() { if [ -e "$folder/answered" ]; then wc -l < "$folder/answered"; else echo 0; fi; }
-more_answered() { [ "$(count_answered)" -gt "$1" ]; }
+count_registered() { if [ -e "$folder/registered" ]; then wc -l < "$folder/registered"; else echo 0; fi; }
+more_registered() { [ "$(count_registered)" -gt "$1" ]; }
 largest_served() { cut -d' ' -f1 "$folder/served-$log_id" | sort -n | tail -1; }
 served_beyond() { [ "$(largest_served)" -gt "$1" ]; }
 one_root_each() { [ "$(sort -u "$folder/served-$log_id" | cut -d' ' -f1 | uniq -d | wc -l)" = 0 ]; }
 read_log_id() { log_id=$(sql "$primary" "SELECT value FROM meta WHERE name = 'log_id'"); }
-busy() { # both nodes take moves, and what they have is published
-  wait_until more_answered $(($(count_answered) + ${1:-10}))
+busy() { # waits until both nodes have accepted moves and published them
+  wait_until more_registered $(($(count_registered) + ${1:-10}))
   wait_until served_beyond "$(largest_served)"
 }
-verify() { node "$folder/verify.mjs" "$folder" "$(address 0)" || fail 'see above'; }
+verify() { node "$folder/verify.mjs" "$folder" "$(address 0)" || fail 'the log lacks a registration or contradicts a checkpoint'; }
 
-prepare() { # the standbys that commits wait for
+prepare() { # takes the standbys that commits wait for
   standby_names=$1 primary=one standby=two
   for server in one two; do kill_server "$server"; rm -rf "${folder:?}/$server"; done
-  rm -rf "$folder/keys" "$folder/answered" "$folder"/served-*
+  rm -rf "$folder/keys" "$folder/registered" "$folder"/served-*
   mkdir "$folder/keys"
   (cd / && as_postgres "$bin/initdb" -N -D "$folder/one" --auth=trust -U postgres --encoding=UTF8 --locale=C > /dev/null)
   start_server one
@@ -185,10 +185,10 @@ for round in $(seq "$rounds"); do
   swap
   echo "$round.4 the old primary rejoins as a standby"
   join_standby "$primary"
-  echo "$round.3 every node takes moves"
+  echo "$round.3 every node accepts moves"
   start_nodes
-  answered=$(count_answered)
-  wait_until more_answered "$answered"
+  registered=$(count_registered)
+  wait_until more_registered "$registered"
   one_root_each || fail 'a checkpoint was served with two roots'
 done
 verify
@@ -199,7 +199,7 @@ prepare ''
 wait_until sh -c "curl --silent '$(address 0)/health' | grep -q synchronous_standby_names"
 for round in $(seq "$rounds"); do
   busy
-  # Nothing reaches the standby from here on.
+  # Stops replication: nothing reaches the standby from here on.
   kill -STOP "$(sql "$primary" 'SELECT pid FROM pg_stat_replication')"
   busy 3
   echo "$round.1 the primary is killed, and stays away"
@@ -207,11 +207,11 @@ for round in $(seq "$rounds"); do
   before=$(largest_served)
   echo "$round.2 the standby is promoted, without the newest lines"
   sql "$standby" 'SELECT pg_promote()' > /dev/null
-  echo "$round.3 no node takes moves"
+  echo "$round.3 no node accepts moves"
   for node in 0 1; do wait_until has_refused "$node"; done
   [ "$(largest_served)" = "$before" ] && one_root_each || fail 'a second history was published'
   if [ $((round % 2)) = 1 ]; then
-    echo "$round   the old primary has its disk: it is started again, and the promoted server stopped"
+    echo "$round   the old primary still has its disk: the promoted server is stopped, and the old primary started again"
     kill_server "$standby"
     start_server "$primary"
     start_nodes
@@ -221,16 +221,16 @@ for round in $(seq "$rounds"); do
     swap
     DATABASE_URL=$url SERVICE_KEY_FILE="$folder/keys/keys.json" node dist/src/cli.js new-log > /dev/null 2>> "$folder/new-log.log" \
       || fail 'chambers new-log'
-    rm "$folder/answered"
+    rm "$folder/registered"
     read_log_id
     start_nodes
     wait_until test -s "$folder/served-$log_id"
   fi
-  wait_until more_answered "$(count_answered)"
+  wait_until more_registered "$(count_registered)"
   verify
   echo "$round.4 the other server rejoins as a standby"
   join_standby "$primary"
 done
 busy
 verify
-echo "${SECONDS} s: nothing answered was lost while commits waited for the standby, and nothing was published that contradicts"
+echo "${SECONDS} s: no accepted line was lost while commits waited for the standby, and no second history was published"
