@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { type OpenCache, ResponseCache, SharedBody } from '../../src/html/response-cache.ts';
 import { ENCODINGS } from '../../src/vocabulary/accept.ts';
 
-it('keeps no more bytes for a body, compressed or not, than it has', async () => {
+it('a cached body, compressed or not, occupies no more memory than its bytes', async () => {
   for (const text of ['short', 'ü'.repeat(100)]) {
     const body = new SharedBody(text);
     expect(body.bytes.toString()).toBe(text);
@@ -13,7 +13,7 @@ it('keeps no more bytes for a body, compressed or not, than it has', async () =>
   }
 });
 
-it('makes and compresses a body once for all its readers', async () => {
+it('the cache builds and compresses a body once for all readers', async () => {
   const responses = new ResponseCache(1_000);
   const first = await responses.open().body(['a'], () => 'text');
   const again = await responses.open().body(['a'], () => 'other');
@@ -21,7 +21,7 @@ it('makes and compresses a body once for all its readers', async () => {
   expect(again.encoded('gzip')).toBe(first.encoded('gzip'));
 });
 
-it('keeps nothing that was read before it was emptied, made or being made', async () => {
+it('an emptied cache keeps no body that was read before, finished or not', async () => {
   const responses = new ResponseCache(1_000);
   const bodyOf = async (cache: OpenCache, text: string) => (await cache.body(['a'], () => text)).bytes.toString();
   const { promise, resolve } = Promise.withResolvers<string>();
@@ -35,6 +35,6 @@ it('keeps nothing that was read before it was emptied, made or being made', asyn
   expect((await responses.open().body(['b'], () => '[withheld]')).bytes.toString()).toBe('[withheld]');
 });
 
-it('tags a body with the hash of its bytes', () => {
+it('the ETag of a body is the hash of its bytes', () => {
   expect(new SharedBody('text').etag).toBe(`W/"${hash('sha256', 'text', 'base64url')}"`);
 });

@@ -1,4 +1,4 @@
-// The cost of a page is limited. Before, 100 refinements of 60 KB made a page of 110 MB at every request.
+// Tests that the cost of a page is limited: without limits, 100 refinements of 60 KB make a page of 110 MB at every request.
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it, vi } from 'vitest';
 import { openChamber } from '../kit/chambers.ts';
@@ -11,7 +11,7 @@ const BROWSER = { accept: 'text/html' };
 const PAGE_BYTES_MAX = 2_500_000;
 /** The comments have 60 KB each. */
 const COMMENTS = 20;
-/** Five characters of HTML each. */
+/** Each character takes five characters of HTML. */
 const LONGEST = '&'.repeat(8_192);
 
 async function pageOf(
@@ -48,7 +48,7 @@ describe('the page of a chamber that is full of the longest texts', () => {
     expect(html).toContain(`id="e${last}"`);
   });
 
-  it('the page is made once for all readers, including later ones', async () => {
+  it('a chamber’s page is rendered once for all readers, including later ones', async () => {
     const service = await fullService('short');
     const reading = vi.spyOn(service.log, 'readPage');
     const first = await pageOf(service, 1);
@@ -62,14 +62,14 @@ describe('the page of a chamber that is full of the longest texts', () => {
     expect(later).toContain(`data-now="${service.clock.read()}"`);
   });
 
-  it('the page is compressed for clients that accept it', async () => {
+  it('a chamber’s page is compressed for clients that accept gzip', async () => {
     const service = await fullService('short');
     const compressed = await pageOf(service, 1, { 'accept-encoding': 'gzip' });
     expect(gunzipSync(compressed).equals(await pageOf(service, 1))).toBe(true);
   });
 });
 
-it('a page that fits shows the whole current state', async () => {
+it('a page within the limits shows the whole current state', async () => {
   const service = new TestService();
   const by = await service.agent();
   const id = await openChamber(service, [by], { name: 'Small' });

@@ -8,7 +8,7 @@ import { newAgent, newChamber, PHASE_MILLIS } from '../client/live-service.ts';
 import { recordCommit } from '../kit/chambers.ts';
 import { DESK, expectShown, HAS_CHROMIUM, newLabelled, readerOfService } from './reader.ts';
 
-/** The picture for the README, written if a run names the file. */
+/** The file to which a run writes the README's picture. */
 const { PICTURE } = process.env;
 
 describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
@@ -64,21 +64,21 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     const topic = 'What should the harbour build next year?';
     const { chamberId } = await host.createChamber({ ...newChamber(reader.live.now()), name: 'Harbour fund', topic });
     /** The service's view when its log had n events. */
-    const answers = new Map<number, ChamberView>();
-    const note = async () => {
+    const views = new Map<number, ChamberView>();
+    const recordView = async () => {
       const [{ state }, view] = [
         await reader.live.service.forum.findChamber(String(chamberId)),
         await reader.live.forum.chamber(chamberId),
       ];
-      answers.set(state.lastEventId, view as unknown as ChamberView);
+      views.set(state.lastEventId, view as unknown as ChamberView);
     };
     const moves = async (...made: readonly (() => Promise<unknown>)[]) => {
       for (const move of made) {
         await move();
-        await note();
+        await recordView();
       }
     };
-    await note();
+    await recordView();
     const page = await reader.open(`/chambers/${chamberId}`, { look: { viewport: { width: 1200, height: 760 } } });
     await expectShown(page, '.phases .current', 'Lobby');
     await moves(...agents.map((agent) => () => agent.joinChamber(chamberId)));
@@ -102,7 +102,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     );
     await expectShown(page, '.transcript .text', 'Small and useful.');
     await expectShown(page, '.now', 'holds the turn and may speak');
-    // An agent's name does not make the line of its sentence higher.
+    // An agent's name does not increase the height of its line.
     expect(await heightOfNow()).toBe(height);
     reader.live.advance(PHASE_MILLIS);
     await moves(
@@ -122,8 +122,8 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     reader.live.advance(PHASE_MILLIS);
     await moves(() => recordCommit(reader.live.service.forum, chamberId));
     await expectShown(page, '.now', 'Finished');
-    const last = Math.max(...answers.keys());
-    await expectShown(page, 'code.whole', String(answers.get(last)?.merkleRoot));
+    const last = Math.max(...views.keys());
+    await expectShown(page, 'code.whole', String(views.get(last)?.merkleRoot));
     await expectShown(page, '.verify.good', `${last} of ${last} events checked by your browser: nothing is broken.`);
     await expectShown(page, `#e${last} .mark.verified`, '✓');
     if (PICTURE !== undefined) await writeFile(PICTURE, await pictureOf(page));
@@ -132,7 +132,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     await page.keyboard.press('Home');
     for (let n = 1; n <= last; n++) {
       await expectShown(page, '.replay output', new RegExp(`^${n} / ${last}$`));
-      expect([n, await viewOn(page)]).toEqual([n, shown(answers.get(n))]);
+      expect([n, await viewOn(page)]).toEqual([n, shown(views.get(n))]);
       await page.keyboard.press('ArrowRight');
     }
     await page.keyboard.press('Home');
@@ -147,7 +147,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
   });
 });
 
-/** The distinct baselines of a sentence and of the agent's name in it. */
+/** Returns the distinct baselines of a sentence and of the agent's name in it. */
 function baselines(page: Page, selector: string): Promise<number[]> {
   return page.locator(selector).evaluate((sentence) => {
     const agent = sentence.querySelector('.agent :is(.did, .label)');
@@ -163,7 +163,7 @@ function baselines(page: Page, selector: string): Promise<number[]> {
   });
 }
 
-/** The sum of the layout shifts that Chromium reports. */
+/** Returns the sum of the layout shifts that Chromium reports. */
 function layoutShift(page: Page): Promise<number> {
   return page.evaluate(`new Promise((resolve) => {
     let sum = 0;
@@ -173,7 +173,7 @@ function layoutShift(page: Page): Promise<number> {
   })`);
 }
 
-/** The part of a chamber's view that the page shows. */
+/** Returns the part of a chamber's view that the page shows. */
 function shown(view: ChamberView | undefined) {
   if (view === undefined) return undefined;
   const { name, topic, phase, members, currentTurnAgent, ideas, merkleRoot, committedTxHash, deadlines } = view;
@@ -215,7 +215,7 @@ function viewOn(page: Page) {
   });
 }
 
-/** Converts to WebP, because playwright can't write this format. */
+/** Takes a screenshot in WebP, which playwright itself can't write. */
 async function pictureOf(page: Page): Promise<Buffer> {
   const session = await page.context().newCDPSession(page);
   const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 80 });

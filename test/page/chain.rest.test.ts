@@ -44,19 +44,19 @@ describe.skipIf(!HAS_CHROMIUM)('a reader who names an RPC and a registry', () =>
     );
   });
 
-  it('the page says why a registry or an RPC could not be read', async () => {
-    const asked = (registry: string, rpc: string) =>
+  it('the page reports why a registry or RPC could not be read', async () => {
+    const openWith = (registry: string, rpc: string) =>
       reader.open(`/chambers/1?${new URLSearchParams({ rpc, registry })}`, {
         origins: [reader.live.baseUrl, new URL(rpc).origin],
         problems: /ERR_UNSAFE_PORT/,
       });
     const nobody = `0x${'11'.repeat(20)}`;
-    await expectShown(await asked(nobody, rpc), '.chain', `the chain has no ChamberRegistry at ${nobody}`);
-    await expectShown(await asked(registry, 'http://127.0.0.1:1'), '.chain', 'the RPC of 127.0.0.1:1 failed');
+    await expectShown(await openWith(nobody, rpc), '.chain', `the chain has no ChamberRegistry at ${nobody}`);
+    await expectShown(await openWith(registry, 'http://127.0.0.1:1'), '.chain', 'the RPC of 127.0.0.1:1 failed');
   });
 });
 
-/** The development chain as a public RPC that allows every origin. */
+/** Serves the development chain as a public RPC that allows every origin. */
 async function openToBrowsers(rpcUrl: string): Promise<Server> {
   const server = createServer(async (request, response) => {
     response.setHeader('Access-Control-Allow-Origin', '*').setHeader('Access-Control-Allow-Headers', 'content-type');

@@ -5,7 +5,7 @@ import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { TestService } from '../kit/test-service.ts';
 import { DESK, expectShown, HAS_CHROMIUM, readerOfService } from './reader.ts';
 
-/** The picture of the page, written if a run names the file. */
+/** The file to which a run writes a picture of the page. */
 const { PICTURE } = process.env;
 
 async function htmlOf(service: TestService, chamberId: number): Promise<string> {
@@ -36,7 +36,7 @@ describe('a page without scripts', () => {
     expect(html).toMatch(/↳ answered in <a class="id" href="#e8">#8<\/a>/);
   });
 
-  it('a page without scripts says that a chamber lacks or lacked members', async () => {
+  it('a page without scripts shows that a chamber lacks or lacked members', async () => {
     const service = new TestService();
     const id = await openChamber(service, [await service.agent()], { minMembers: 2 });
     expect(await htmlOf(service, id)).toContain('1 member so far, 2 needed when the lobby ends');

@@ -1,4 +1,4 @@
-// The API reference and the guide in a browser: the link to the chambers, and a layout that fits every screen.
+// Tests the API reference and the guide in a browser: the link to the chambers, and a layout that fits every screen.
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { DESK, expectShown, HAS_CHROMIUM, PHONE, readerOfService } from './reader.ts';

@@ -1,4 +1,4 @@
-// The page's layout with hostile texts: they remain text, within their place, and every view is accessible.
+// Tests pages with hostile texts: they remain text within their elements, and every view is accessible.
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -66,7 +66,7 @@ describe.skipIf(!HAS_CHROMIUM)('with hostile texts in every field', () => {
       await act?.(page);
       expect(['as it is', await axeOn(page)]).toEqual(['as it is', []]);
       await page.locator('details').evaluateAll((all) => {
-        // The API reference has hundreds of them, of a few kinds.
+        // The API reference has hundreds of details elements, of a few kinds.
         for (const each of all.slice(0, 30)) each.setAttribute('open', '');
       });
       expect(['light', await axeOn(page)]).toEqual(['light', []]);
@@ -133,7 +133,7 @@ function textsOf(page: Page, selector: string): Promise<string[]> {
   return page.locator(selector).evaluateAll((elements) => elements.map(({ textContent }) => textContent ?? ''));
 }
 
-/** Elements that extend beyond the screen or overlap the next element. */
+/** Returns elements that extend beyond the screen or overlap the next element. */
 function misplaced(page: Page): Promise<string[]> {
   return page.locator('main').evaluate((main) => {
     const isBeside = (element: typeof main) => element.closest('.scroll, .hidden, .skip') !== null;

@@ -1,7 +1,7 @@
 import { expect, it, vi } from 'vitest';
 import { followLog } from '../../src/page/browser/log-stream.ts';
 
-it('readers reconnect with jitter, so that they do not all return at once after a restart of the service', () => {
+it('readers reconnect with jitter, so that they do not all return at once after the service restarts', () => {
   vi.useFakeTimers();
   const openedAt: number[] = [];
   class Refused {

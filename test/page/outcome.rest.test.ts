@@ -9,11 +9,11 @@ import { recordCommit } from '../kit/chambers.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 import { expectShown, HAS_CHROMIUM, newLabelled, PHONE, readerOfService } from './reader.ts';
 
-/** A folder for pictures of the section, written if a run names it. */
+/** The folder to which a run writes pictures of the section. */
 const { OUTCOME_PICTURES } = process.env;
 const NAMES = ['Ada', 'Bruno', 'Chiara', 'Dana', 'Emil'];
 const IDEAS = ['TIDE', 'FOG', 'PIER', 'KELP'];
-/** The shares by member, for each idea; the last member does not reveal. */
+/** Each member's shares by idea; the last member does not reveal. */
 const SHARES = [
   [6_000, 2_000, 0, 0],
   [5_000, 2_500, 0, 500],
@@ -25,8 +25,8 @@ const SHARES = [
 describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => {
   const reader = readerOfService();
 
-  /** A chamber that waits for the deployment of its second graduated idea. */
-  async function committed(): Promise<number> {
+  /** Plays a chamber until it waits for the deployment of its second graduated idea. */
+  async function playUntilCommitted(): Promise<number> {
     const agents = await Promise.all(NAMES.map((label) => newLabelled(reader.live, label)));
     const [host] = agents as [(typeof agents)[number]];
     const topic = 'What should the harbour build next year?';
@@ -69,7 +69,7 @@ describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => 
   }
 
   it('the page shows the outcome as soon as it is final', async () => {
-    const chamberId = await committed();
+    const chamberId = await playUntilCommitted();
     const page = await reader.open(`/chambers/${chamberId}`, { look: { viewport: { width: 1280, height: 900 } } });
     await expectShown(page, '.now', 'Finished');
     expect(await page.locator('.outcome').count()).toBe(0);
@@ -138,8 +138,8 @@ describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => 
     }
   });
 
-  it('the browser makes the outcome of an exported file without the service', async () => {
-    const chamberId = await committed();
+  it('the browser computes the outcome of an exported file without the service', async () => {
+    const chamberId = await playUntilCommitted();
     await record(chamberId, {
       type: 'idea.deploy_failed',
       payload: { ideaId: 'idea-2', txHash: null, reason: 'the ticker is taken' },

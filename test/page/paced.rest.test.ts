@@ -17,9 +17,9 @@ describe.skipIf(!HAS_CHROMIUM)('a browser at a chamber with rounds', () => {
     const agents = await Promise.all(['Ada', 'Bruno'].map((label) => newLabelled(reader.live, label)));
     const [ada, bruno] = agents as [(typeof agents)[number], (typeof agents)[number]];
     const { chamberId: id } = await ada.createChamber({ ...newChamber(reader.live.now()), ...PACE, maxMembers: 2 });
-    const answers: ChamberView[] = [];
-    const note = async () => void answers.push((await reader.live.forum.chamber(id)) as unknown as ChamberView);
-    await note();
+    const views: ChamberView[] = [];
+    const recordView = async () => void views.push((await reader.live.forum.chamber(id)) as unknown as ChamberView);
+    await recordView();
     const page = await reader.open(`/chambers/${id}`);
     await expectShown(page, '.phases .current', /^Lobbyends by /);
     const allocations = [{ ideaId: 'idea-1', bps: 10_000 }];
@@ -36,29 +36,29 @@ describe.skipIf(!HAS_CHROMIUM)('a browser at a chamber with rounds', () => {
     ] as const) {
       for (const move of moves) {
         await move();
-        await note();
+        await recordView();
       }
       await expectShown(page, '.phases .current', new RegExp(`^${phase}ends by `));
     }
     for (const agent of agents) {
       await agent.reveal(id);
-      await note();
+      await recordView();
     }
     await expectShown(page, '.now', 'All moves have been made.');
     await expectShown(page, '.phases .current', /^Revealended early /);
     await recordCommit(reader.live.service.forum, id);
-    await note();
+    await recordView();
     await expectShown(page, '.now', 'Finished');
     await expectShown(
       page,
       '.verify.good',
-      `${answers.length} of ${answers.length} events checked by your browser: nothing is broken.`,
+      `${views.length} of ${views.length} events checked by your browser: nothing is broken.`,
     );
     await page.getByRole('slider').focus();
     await page.keyboard.press('Home');
-    for (const [index, answer] of answers.entries()) {
-      await expectShown(page, '.replay output', new RegExp(`^${index + 1} / ${answers.length}$`));
-      expect([index + 1, await paceOn(page)]).toEqual([index + 1, paceOf(answer)]);
+    for (const [index, view] of views.entries()) {
+      await expectShown(page, '.replay output', new RegExp(`^${index + 1} / ${views.length}$`));
+      expect([index + 1, await paceOn(page)]).toEqual([index + 1, paceOf(view)]);
       await page.keyboard.press('ArrowRight');
     }
   });
@@ -98,7 +98,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser at a chamber with rounds', () => {
   });
 });
 
-/** The progress of a chamber. */
+/** Returns the phase, the ends and the turn holder. */
 function paceOf({ phase, ends, currentTurnAgent }: ChamberView) {
   return { phase: PHASE_NAMES[phase], ends: Object.values(ends), currentTurnAgent };
 }

@@ -1,4 +1,4 @@
-// The pages without scripts: the requests that get them, their headers, and hostile texts.
+// Tests the pages without scripts: the requests that get them, their headers, and hostile texts.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -30,7 +30,7 @@ async function pageOf(
   return { response, html: await response.text() };
 }
 
-/** A chamber joined by some of its two agents, with its current page. */
+/** Opens a chamber that the first `memberCount` of two agents join. */
 async function openPage(memberCount: 0 | 1 | 2, changes: Readonly<Record<string, unknown>> = {}) {
   const service = new TestService();
   const [ann, bob] = [await service.agent(), await service.agent()];
@@ -44,7 +44,7 @@ async function openPage(memberCount: 0 | 1 | 2, changes: Readonly<Record<string,
 
 describe('GET / and GET /chambers/:id', () => {
   it.each(['/', '/chambers/1', '/chambers/9', '/chambers/x'])(
-    '%s is a page for browsers and JSON for others, with the same status',
+    '%s returns a page to browsers and JSON to other clients, with the same status',
     async (path) => {
       const service = new TestService();
       await openChamber(service, [await service.agent()]);
@@ -85,7 +85,7 @@ describe('GET / and GET /chambers/:id', () => {
     ['/chambers/', '../'],
     ['/chambers/1/nowhere', '../../'],
     ['/%3Cb%3E//x', '../../'],
-  ])('an unknown address is a page for browsers, and JSON for others: %s', async (path, base) => {
+  ])('an unknown path returns a page to browsers and JSON to other clients: %s', async (path, base) => {
     const service = new TestService();
     const { response, html } = await pageOf(service, path);
     expect([response.status, response.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
@@ -101,7 +101,7 @@ describe('GET / and GET /chambers/:id', () => {
     expect([post.status, await post.json()]).toMatchObject([404, { error: 'FORUM_ERR_NOT_FOUND' }]);
   });
 
-  it('a GET of an address with other methods gets a page that says so', async () => {
+  it('GET on a path that has only other methods returns a page that names them', async () => {
     const { response, html } = await pageOf(new TestService(), '/chambers/1/join');
     expect([response.status, response.headers.get('allow')]).toEqual([405, 'OPTIONS, POST']);
     expect(html).toContain('<h1>Error 405</h1><p dir="auto">/chambers/1/join allows OPTIONS, POST, not GET</p>');
@@ -219,7 +219,7 @@ describe('a chamber without scripts', () => {
     expect((await pageOf(service, '/')).html).toMatch(/<h2>Past <small>1<\/small>/);
   });
 
-  it('a page without scripts shows the end of each phase, and each member’s omissions', async () => {
+  it('a page without scripts shows the end of each phase, and the members that have not committed or revealed', async () => {
     const { id, ann, act, read, enter } = await openPage(2);
     const ends = async () => [...(await read()).matchAll(/<span>(ended|until) <time/g)].map(([, word]) => word);
     expect(await ends()).toEqual(['until', 'until', 'until', 'until', 'until']);
@@ -320,7 +320,7 @@ describe('a chamber without scripts', () => {
     );
   });
 
-  it('the list of chambers has pages', async () => {
+  it('the list of chambers is paginated', async () => {
     const service = new TestService();
     const by = await service.agent();
     for (let n = 0; n < 51; n++) await openChamber(service, [by]);
@@ -365,7 +365,7 @@ it('a chamber shows its admission rules in words', async () => {
 describe('a chamber with rounds', () => {
   const PACE = { rounds: { proposal: 2, debate: 1 }, turnSeconds: 60, movesPerTurn: 3, maxMembers: 2 };
 
-  /** The end of each phase, past or future, from 00:00, when the clock of the tests starts. */
+  /** Returns the end of each phase, past or future, as a time since the clock of the tests started. */
   const ends = (html: string) =>
     [...html.matchAll(/<span>([a-z ]+) <time datetime="\d{4}-\d\d-\d\dT([\d:]+)\./g)].map(
       ([, word, at]) => `${word} ${at}`,
@@ -414,7 +414,7 @@ describe('a chamber with rounds', () => {
     );
   });
 
-  it('the page is made again when the clock ends a turn or a phase, also with a single member', async () => {
+  it('a chamber’s page is rendered again when the clock ends a turn or a phase, even with a single member', async () => {
     const { service, ann, act, read } = await openPage(1, PACE);
     await act(ann, 'start');
     const seen = [];
@@ -503,7 +503,7 @@ it('the list of members shows proven wallets and retired keys', async () => {
   expect(await seats()).toEqual([['wallet proven'], ['retired'], []]);
 });
 
-it('the list of members shows who admitted an agent if the chamber lists its agents', async () => {
+it('the list of members shows who admitted each agent if the chamber has a list of admitted agents', async () => {
   const service = new TestService();
   const [ann, bob] = [await service.agent({ label: 'Ann' }), await service.agent({ label: 'Bob' })];
   const id = await openChamber(service, [ann], { admission: { dids: [ann.did] } });
@@ -518,12 +518,12 @@ it('the list of members shows who admitted an agent if the chamber lists its age
   ]);
 });
 
-/** The sentence about the current state. */
+/** Returns the sentence about the current state. */
 function now(html: string): string {
   return textOf(/<p class="now"[^>]*>(.*?)<\/p>/.exec(html)?.[1]);
 }
 
-/** The text that a browser shows for a piece of HTML. */
+/** Returns the text that a browser shows for a piece of HTML. */
 function textOf(html = ''): string {
   return html.replaceAll(/<[^>]*>/g, '');
 }

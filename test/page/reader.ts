@@ -1,4 +1,4 @@
-// A reader's browser: Debian's Chromium with the built page. Any problem on a page fails the test.
+// Opens pages in a reader's browser: Debian's Chromium with the built page. Any problem on a page fails the test.
 import { existsSync } from 'node:fs';
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
@@ -30,7 +30,7 @@ export interface Visit {
   readonly look?: Pick<BrowserContextOptions, 'colorScheme' | 'viewport'>;
 }
 
-/** A live service and a browser for all tests of a describe block. */
+/** Opens a live service and a browser for all tests of a describe block. */
 export function readerOfService(settings: () => Settings | Promise<Settings> = () => ({})) {
   const reader = {} as { live: LiveService } & Reader;
   beforeAll(async () => {
@@ -100,7 +100,7 @@ export function expectShown(page: Page, selector: string, text: string | RegExp)
   return page.locator(selector).filter({ hasText: text }).first().waitFor();
 }
 
-/** A registered agent with this label, on the live service's clock. */
+/** Registers an agent with this label, on the live service's clock. */
 export async function newLabelled(live: LiveService, label: string): Promise<Agent> {
   const agent = Agent.generate(new ForumClient(live.baseUrl, live.sharedTime));
   await agent.register({ ...REGISTRATION, label });

@@ -1,5 +1,5 @@
-// The page's verdict on lines altered in transit, on a service that contradicts its lines, on history that was changed after a link was
-// made, and on exported files. It is the same as the command line's.
+// Tests the page's verdict on lines altered in transit, on a service that contradicts its lines, on history that was changed after a link
+// was made, and on exported files. The command line has the same verdict.
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
@@ -18,7 +18,7 @@ const SAMPLE = new URL('../../fixtures/logs/chamber.ndjson', import.meta.url);
 
 describe.skipIf(!HAS_CHROMIUM)('the page', () => {
   const reader = readerOfService();
-  /** The file of two moves. */
+  /** The path of a chamber with two moves. */
   let path: string;
   let root: string;
   beforeAll(async () => {
@@ -38,17 +38,17 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     expect(await page.locator('#e1 .mark').getAttribute('aria-label')).toBe('verified');
   });
 
-  it('the page repeats a read that failed because of a portal or a cut response, and reports no fault of the lines', async () => {
-    let asked = 0;
+  it('the page repeats a read that failed because of a portal or a truncated response, and reports no fault of the lines', async () => {
+    let reads = 0;
     const preview = (text: string) => {
-      asked++;
-      return asked === 1 ? '<html>Accept our terms</html>' : asked === 2 ? text.slice(0, 20) : text;
+      reads++;
+      return reads === 1 ? '<html>Accept our terms</html>' : reads === 2 ? text.slice(0, 20) : text;
     };
     const page = await reader.open(path, { preview });
     await page.getByText('What is checked').click();
     await expectShown(page, '.checks', /could not be read and is read again/);
     await page.locator('.verify.good').waitFor();
-    await expect.poll(() => asked, POLL).toBe(3);
+    await expect.poll(() => reads, POLL).toBe(3);
     await expect.poll(() => page.locator('.checks').textContent(), POLL).not.toContain('could not be read');
     expect(await page.locator('.verify').textContent()).not.toContain('can’t be checked');
   });
@@ -104,7 +104,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     await expectShown(cut, '.findings', 'of the first 9 moves, but there are only 2');
   });
 
-  /** The labels with their verdicts. */
+  /** Returns the badges' labels and verdicts. */
   const badges = async (page: Page) => {
     const proofs = await page.locator('.proof').all();
     const read = proofs.map(async (proof) => [
@@ -135,7 +135,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     await expect.poll(() => proofOf(2), SLOW).not.toBe(first);
     await page.reload();
     await expect.poll(() => badges(page), SLOW).toEqual({ ...proven, ...notYet, consistency: 'verified' });
-    // The earlier checkpoint, which is valid by itself.
+    // Serves the earlier checkpoint, which is valid on its own.
     await alterProof(page, () => first);
     await page.reload();
     await expectShown(page, '.findings', /the service shows a checkpoint of \d+ lines, but has signed one of \d+/);
@@ -237,7 +237,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     await expect.poll(entries, POLL).toBeLessThan(300);
   });
 
-  it('the page says that a file has no events', async () => {
+  it('the page reports that a file has no events', async () => {
     const page = await reader.open('/');
     await page
       .locator('input[type=file]')

@@ -1,4 +1,4 @@
-// A chamber whose root can't be committed: the page says why, and follows GET /health.
+// Tests the page of a chamber whose root can't be committed: it shows the reason, and follows GET /health.
 import { afterAll, describe, it } from 'vitest';
 import { newAgent, newChamber, PHASE_MILLIS } from '../client/live-service.ts';
 import { type FaultProxy, openFaultProxy } from '../relayer/fault-proxy.ts';
@@ -19,7 +19,7 @@ describe.skipIf(!HAS_CHROMIUM)('a chamber that waits for the chain', () => {
   });
   afterAll(() => rpc.close());
 
-  it('is shown with the reason, and with each new one', async () => {
+  it('the page of a chamber that waits for the chain shows the reason, and each new reason', async () => {
     const ann = await newAgent(reader.live);
     const { chamberId } = await ann.createChamber(newChamber(reader.live.now()));
     reader.live.advance(5 * PHASE_MILLIS);

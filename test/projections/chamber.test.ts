@@ -21,8 +21,8 @@ import { eventsOf, fold, HOURS } from '../kit/given.ts';
 const HASH = `0x${'33'.repeat(32)}` as const;
 const TRANSACTION = { chainId: 1, nonce: 4, txHash: HASH, rawTransaction: '0x00' } as const;
 
-/** Members that lines of earlier releases lack. */
-const NOTHING_SAID = { label: null, wallet: null, walletProven: null };
+/** The data of a seat that lines of earlier releases lack. */
+const EMPTY_SEAT = { label: null, wallet: null, walletProven: null };
 
 describe('a chamber', () => {
   it('a chamber is the fold of its events', () => {
@@ -64,7 +64,7 @@ describe('a chamber', () => {
       admission: null,
       tokenChain: null,
       members: [ANN, BOB],
-      seats: [NOTHING_SAID, NOTHING_SAID],
+      seats: [EMPTY_SEAT, EMPTY_SEAT],
       ideas: [
         {
           ideaId: 'idea-1',
@@ -92,9 +92,9 @@ describe('a chamber', () => {
   });
 
   it('a member’s seat has the account data of its join', () => {
-    const said = { walletAddress: '0x1', walletProven: true, label: 'Ann' };
-    const events = [created(), joinedWith(ANN, { turnOrder: 0, ...said }), joinedWith(BOB, { turnOrder: 1 })];
-    expect(fold(events).seats).toEqual([{ label: 'Ann', wallet: '0x1', walletProven: true }, NOTHING_SAID]);
+    const account = { walletAddress: '0x1', walletProven: true, label: 'Ann' };
+    const events = [created(), joinedWith(ANN, { turnOrder: 0, ...account }), joinedWith(BOB, { turnOrder: 1 })];
+    expect(fold(events).seats).toEqual([{ label: 'Ann', wallet: '0x1', walletProven: true }, EMPTY_SEAT]);
   });
 
   it('a new chamber has one move, no turns and no settlement', () => {

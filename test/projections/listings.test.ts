@@ -22,7 +22,7 @@ function changedRows(past: readonly BriefEvent[]): readonly Listing[] {
   return listingsOf(before, evolveChamber(before, last));
 }
 
-/** The rows changed by the last of the events, in short form. */
+/** Returns the rows that the last event changed, in short form. */
 function rowsAfter(...past: readonly BriefEvent[]): readonly string[] {
   return changedRows(past).map((row) => {
     if (row.kind === 'idea') return row.idea.ideaId;
@@ -49,7 +49,7 @@ describe('the rows that an event changes', () => {
     ['revealing', [...IDEAS, revealed(ANN, { 'idea-1': 5, 'idea-2': 0 })], ['member ANN', 'idea-1', 'idea-2']],
     ['the root on the chain', [...BACKED, settled], ['chamber', 'idea-1', 'idea-2']],
     ['a deployment', [...BACKED, settled, FAILED], ['chamber', 'idea-2']],
-  ] as const)('the rows changed by %s', (_what, past, rows) => {
+  ] as const)('%s changes only the affected rows', (_what, past, rows) => {
     expect(rowsAfter(...past)).toEqual(rows);
   });
 

@@ -1,4 +1,4 @@
-// The effects of a chamber's pace on decisions: start, creation, movesPerTurn, and the next agent named by a pass.
+// Tests the effects of a chamber's pace on decisions: start, creation, movesPerTurn, and the next agent that a pass names.
 import { describe, expect, it } from 'vitest';
 import { createChamber } from '../../src/moves/create-chamber.ts';
 import { parseBody } from '../../src/moves/move.ts';
@@ -20,7 +20,7 @@ import { START } from '../kit/clock.ts';
 import { accountOf, type BriefEvent, given, HOURS, LIMITS, noChain, outcomeOf } from '../kit/given.ts';
 
 const TURN = 60_000;
-/** When the creator starts. */
+/** The time at which the creator starts the chamber. */
 const S = START + 5_000;
 const STARTED: BriefEvent = [S, ANN, { type: 'chamber.started', payload: {} }];
 
@@ -63,13 +63,13 @@ describe('start', () => {
     ['in a chamber without rounds', plain, START, ANN, 'FORUM_ERR_VALIDATION'],
     ['in a chamber without rounds, in any phase and by any agent', plain, HOURS.debate, EVE, 'FORUM_ERR_VALIDATION'],
     ['by a member', lobby, START, BOB, 'FORUM_ERR_FORBIDDEN'],
-    ['by a stranger', lobby, START, EVE, 'FORUM_ERR_FORBIDDEN'],
-    ['by another before members are counted', [paced()], START, BOB, 'FORUM_ERR_FORBIDDEN'],
+    ['by an agent that is not a member', lobby, START, EVE, 'FORUM_ERR_FORBIDDEN'],
+    ['by another agent, before it counts the members', [paced()], START, BOB, 'FORUM_ERR_FORBIDDEN'],
     ['without members', [paced()], START, ANN, 'FORUM_ERR_CONFLICT'],
     ['at the deadline of LOBBY', lobby, HOURS.proposal, ANN, 'FORUM_ERR_PHASE'],
     ['a second time, within the same millisecond', [...lobby, STARTED], S, ANN, 'FORUM_ERR_PHASE'],
-    ['by another after LOBBY', [...lobby, STARTED], S, BOB, 'FORUM_ERR_PHASE'],
-    ['when it is full', [paced({ maxMembers: 2 }), ...joined(ANN, BOB)], START, ANN, 'FORUM_ERR_PHASE'],
+    ['by another agent after LOBBY', [...lobby, STARTED], S, BOB, 'FORUM_ERR_PHASE'],
+    ['in a full chamber', [paced({ maxMembers: 2 }), ...joined(ANN, BOB)], START, ANN, 'FORUM_ERR_PHASE'],
   ])('start rejects %s', (_title, past, at, by, code) => {
     given(...past)
       .when(start, { at, by })
@@ -106,7 +106,7 @@ describe('the creation of a chamber with a pace', () => {
     expect(create(changes)).toMatchObject(changes);
   });
 
-  it('a creation records only requested settings of the pace', () => {
+  it('a creation records only the pace settings that were requested', () => {
     expect(Object.keys(create({}))).toEqual(expect.not.arrayContaining(['rounds', 'movesPerTurn']));
   });
 
@@ -213,16 +213,16 @@ describe('pass in a chamber with rounds', () => {
     ['the first member after the last', [...three(), ...annSpoke.slice(0, 3)], S, CYD, ANN],
     ['the first member of DEBATE, after a silent round', [...three(), ...annSpoke], S, ANN, ANN],
     ['the first member of DEBATE, after the last turn', [...three(once), ...annSpoke.slice(0, 3)], S, CYD, ANN],
-    ['the next after those that ran out', three(), S + TURN, BOB, CYD],
+    ['the member after those whose turns expired', three(), S + TURN, BOB, CYD],
     [
-      'the next in the order of joining at the end of DEBATE',
+      'the next member in turn order at the end of DEBATE',
       [...toDebate, debated(S, ANN), ...annSpoke.slice(1)],
       S,
       ANN,
       BOB,
     ],
     [
-      'the next in the order of joining where DEBATE is skipped',
+      'the next member in turn order if DEBATE is skipped',
       [
         ...three({ deadlines: { ...DEADLINES_HOURLY, debateDeadline: DEADLINES_HOURLY.proposalDeadline } }),
         ...annSpoke,

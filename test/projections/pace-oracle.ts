@@ -6,7 +6,7 @@
 export const PHASES = ['LOBBY', 'PROPOSAL', 'DEBATE', 'ALLOCATE_COMMIT', 'ALLOCATE_REVEAL'] as const;
 const [LOBBY, PROPOSAL, DEBATE, COMMIT, REVEAL] = [0, 1, 2, 3, 4];
 
-const SPOKEN = ['chamber.proposed', 'chamber.debated', 'chamber.amended', 'chamber.withdrawn'];
+const SPEECH = ['chamber.proposed', 'chamber.debated', 'chamber.amended', 'chamber.withdrawn'];
 
 export interface OracleChamber {
   readonly createdAt: number;
@@ -36,11 +36,11 @@ export interface OracleAnswer {
 export function askOracle(chamber: OracleChamber, events: readonly OracleEvent[], instant: number): OracleAnswer {
   const replay = new Replay(chamber);
   for (const event of events) {
-    replay.letTimePass(event.ts);
-    replay.happens(event);
+    replay.advanceTo(event.ts);
+    replay.apply(event);
   }
-  // A clock that was set back is behind the last event; then the time of that event counts.
-  replay.letTimePass(Math.max(instant, events.at(-1)?.ts ?? chamber.createdAt));
+  // If the clock was set back behind the last event, the time of that event counts.
+  replay.advanceTo(Math.max(instant, events.at(-1)?.ts ?? chamber.createdAt));
   return replay.answer();
 }
 
@@ -53,7 +53,7 @@ class Replay {
   private onChain = false;
   private turn = { startedAt: 0, spoken: false };
   private turnsEnded = 0;
-  private silentInARow = 0;
+  private consecutiveSilent = 0;
   private readonly missed: number[] = [];
 
   private readonly chamber: OracleChamber;
@@ -62,30 +62,30 @@ class Replay {
     this.chamber = chamber;
   }
 
-  /** Triggers every alarm up to and including this instant, because an instant belongs to the phase or turn that it begins. */
-  letTimePass(until: number): void {
+  /** Triggers every alarm up to and including this instant: an instant belongs to the phase or turn that begins at it. */
+  advanceTo(until: number): void {
     while (this.phase <= REVEAL) {
       const deadline = this.deadline(this.phase);
-      const turnRunsOut = this.turnRunsOutAt();
-      if (Math.min(deadline, turnRunsOut) > until) return;
-      if (deadline === turnRunsOut) this.misses();
-      if (deadline <= turnRunsOut) this.endPhase(deadline);
-      else this.endTurn(turnRunsOut, 'ran out');
+      const turnExpiry = this.turnExpiresAt();
+      if (Math.min(deadline, turnExpiry) > until) return;
+      if (deadline === turnExpiry) this.countMissedTurn();
+      if (deadline <= turnExpiry) this.endPhase(deadline);
+      else this.endTurn(turnExpiry, 'expired');
     }
   }
 
-  happens({ type, did, ts }: OracleEvent): void {
+  apply({ type, did, ts }: OracleEvent): void {
     const by = did ?? '';
     if (type === 'chamber.joined') {
       this.members.push(by);
       this.missed.push(0);
     }
-    if (SPOKEN.includes(type)) this.turn.spoken = true;
+    if (SPEECH.includes(type)) this.turn.spoken = true;
     if (type === 'allocation.committed') this.committed.add(by);
     if (type === 'allocation.revealed') this.revealed.add(by);
     if (type === 'chamber.committed') this.onChain = true;
     if (type === 'chamber.passed') this.endTurn(ts, 'passed');
-    else if (this.nothingIsLeftAfter(type)) this.endPhase(ts);
+    else if (this.completesPhase(type)) this.endPhase(ts);
   }
 
   answer(): OracleAnswer {
@@ -93,14 +93,14 @@ class Replay {
     const named = PHASES[Math.min(this.phase, REVEAL)] ?? '';
     return {
       phase: this.onChain ? 'COMMITTED' : named,
-      holder: this.turnsRun() ? (this.members[this.turnsEnded % this.members.length] ?? null) : null,
+      holder: this.hasTurns() ? (this.members[this.turnsEnded % this.members.length] ?? null) : null,
       ends: this.endsAsKnown(),
       revealClosed: over,
       missed: this.missed,
     };
   }
 
-  private nothingIsLeftAfter(type: string): boolean {
+  private completesPhase(type: string): boolean {
     if (!this.chamber.rounds) return false;
     if (this.phase === LOBBY) {
       return type === 'chamber.started' || this.members.length === this.chamber.maxMembers;
@@ -114,14 +114,14 @@ class Replay {
 
   private endPhase(at: number): void {
     if (this.phase === LOBBY && this.members.length < (this.chamber.minMembers ?? 0)) {
-      this.comesToNothing(at);
+      this.endAllPhases(at);
       return;
     }
     this.ended.push(at);
     this.phase += 1;
     this.turn = { startedAt: at, spoken: false };
     this.turnsEnded = 0;
-    this.silentInARow = 0;
+    this.consecutiveSilent = 0;
     if (this.phase > REVEAL) return;
     const empty = this.isEmpty(this.phase);
     const nobodyReveals =
@@ -132,24 +132,24 @@ class Replay {
     if (empty || nobodyReveals) this.endPhase(at);
   }
 
-  /** All that would have followed is over at the same instant. */
-  private comesToNothing(at: number): void {
+  /** Ends all phases at the same instant. */
+  private endAllPhases(at: number): void {
     this.ended.push(at, at, at, at, at);
     this.phase = REVEAL + 1;
   }
 
-  private endTurn(at: number, how: 'passed' | 'ran out'): void {
-    if (how === 'ran out') this.misses();
+  private endTurn(at: number, how: 'passed' | 'expired'): void {
+    if (how === 'expired') this.countMissedTurn();
     const silent = how === 'passed' && !this.turn.spoken;
-    this.silentInARow = silent ? this.silentInARow + 1 : 0;
+    this.consecutiveSilent = silent ? this.consecutiveSilent + 1 : 0;
     this.turnsEnded += 1;
     this.turn = { startedAt: at, spoken: false };
     if (!this.chamber.rounds) return;
     const allTurnsEnded = this.turnsEnded === this.turnsOf(this.phase);
-    if (allTurnsEnded || this.silentInARow === this.members.length) this.endPhase(at);
+    if (allTurnsEnded || this.consecutiveSilent === this.members.length) this.endPhase(at);
   }
 
-  private misses(): void {
+  private countMissedTurn(): void {
     const holder = this.turnsEnded % this.members.length;
     this.missed[holder] = (this.missed[holder] ?? 0) + 1;
   }
@@ -162,10 +162,10 @@ class Replay {
     return ends;
   }
 
-  /** The end that is certain not to be passed, if every turn from now on runs out. */
+  /** Returns the latest possible end, which is reached if every further turn expires. */
   private latestEnd(phase: number, endBefore: number | undefined): number {
     const deadline = this.deadline(phase);
-    if (!this.chamber.rounds || !this.turnsRun() || phase > DEBATE) return deadline;
+    if (!this.chamber.rounds || !this.hasTurns() || phase > DEBATE) return deadline;
     const [start, left] =
       phase === this.phase
         ? [this.turn.startedAt, this.turnsOf(phase) - this.turnsEnded]
@@ -173,12 +173,12 @@ class Replay {
     return Math.min(deadline, start + left * this.turnMillis());
   }
 
-  private turnsRun(): boolean {
+  private hasTurns(): boolean {
     return (this.phase === PROPOSAL || this.phase === DEBATE) && this.members.length > 0;
   }
 
-  private turnRunsOutAt(): number {
-    return this.turnsRun() ? this.turn.startedAt + this.turnMillis() : Number.POSITIVE_INFINITY;
+  private turnExpiresAt(): number {
+    return this.hasTurns() ? this.turn.startedAt + this.turnMillis() : Number.POSITIVE_INFINITY;
   }
 
   private turnMillis(): number {

@@ -1,4 +1,4 @@
-// Phases, turns and ends of chambers with rounds: compared with an independent oracle at random times, and row by row at exact
+// Tests phases, turns and ends of chambers with rounds: compares them with an independent oracle at random times, and row by row at exact
 // milliseconds.
 import { describe, expect, it } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
@@ -47,7 +47,7 @@ describe('the fold and the oracle', () => {
         pairs += chamber.compareUntilNextEvent();
         reached.add(phaseAt(chamber.state, chamber.now));
       }
-      expect(reached, 'no chamber came to its end').toContain('COMMITTED');
+      expect(reached, 'no chamber reached its end').toContain('COMMITTED');
     },
   );
 });
@@ -83,7 +83,7 @@ class RandomChamber {
     return this.state.settlement.committed === null;
   }
 
-  /** The number of times at which fold and oracle were compared. */
+  /** Compares fold and oracle at several times, and returns their number. */
   compareUntilNextEvent(): number {
     const random = this.#random;
     const change = nextClockChange(this.state, this.now);
@@ -179,13 +179,13 @@ class RandomChamber {
     return product;
   }
 
-  /** A phase that has begun must not end later than it was to end at the previous time. */
+  /** A phase that has begun must not end later than it would have at the previous comparison. */
   #requireNoRise({ ends }: OracleAnswer): void {
     if (this.#previous === null) return;
     const begun = PHASES.indexOf(this.#previous.phase as Phase);
     for (const [phase, end] of this.#previous.ends.entries()) {
       if (phase <= begun && (ends[phase] ?? 0) > end) {
-        expect({ events: this.#events, ends }, 'an end has risen').toEqual({ events: this.#events, ends: [] });
+        expect({ events: this.#events, ends }, 'an end became later').toEqual({ events: this.#events, ends: [] });
       }
     }
   }
@@ -236,7 +236,7 @@ function spoken(isProposal: boolean, did: string, slot = 1): MoveFact {
 
 const SECOND = 1_000;
 const TURN = 60 * SECOND;
-/** When the creator starts. */
+/** The time at which the creator starts the chamber. */
 const S = START + 5 * SECOND;
 const STARTED: BriefEvent = [S, ANN, { type: 'chamber.started', payload: {} }];
 const PACE = { turnSeconds: 60, rounds: { proposal: 3, debate: 3 } };
@@ -273,16 +273,16 @@ type Seen = readonly [at: number, phase: string, holder: string | null];
 
 const ROWS: readonly (readonly [title: string, past: readonly BriefEvent[], ...seen: Seen[]])[] = [
   ['LOBBY ends when the creator starts', TWO, [S, 'PROPOSAL', ANN]],
-  ['LOBBY goes on until it is full', [paced({ maxMembers: 3 }), ...joined(ANN, BOB)], [LOBBY_AT, 'LOBBY', null]],
-  ['LOBBY ends when it is full', [paced({ maxMembers: 2 }), ...joined(ANN, BOB)], [LOBBY_AT, 'PROPOSAL', ANN]],
+  ['LOBBY continues until the chamber is full', [paced({ maxMembers: 3 }), ...joined(ANN, BOB)], [LOBBY_AT, 'LOBBY', null]],
+  ['LOBBY ends when the chamber is full', [paced({ maxMembers: 2 }), ...joined(ANN, BOB)], [LOBBY_AT, 'PROPOSAL', ANN]],
   [
-    'LOBBY that is full waits for its deadline without rounds',
+    'LOBBY of a full chamber without rounds ends at its deadline',
     [created({ maxMembers: 2 }), ...joined(ANN, BOB)],
     [END_OF.lobby - 1, 'LOBBY', null],
     [END_OF.lobby, 'PROPOSAL', ANN],
   ],
   [
-    'the last turn runs out by the clock alone',
+    'the last turn expires by the clock alone',
     ONCE,
     [S + TURN - 1, 'PROPOSAL', ANN],
     [S + TURN, 'PROPOSAL', BOB],
@@ -293,13 +293,13 @@ const ROWS: readonly (readonly [title: string, past: readonly BriefEvent[], ...s
     [HOURS.reveal - 1, 'ALLOCATE_COMMIT', null],
   ],
   [
-    'the count is reached by a pass, though the turns were not silent',
+    'a pass completes the rounds even if the turns were not silent',
     [...ONCE, propose(S, ANN), pass(S + 1, ANN), propose(S + 2, BOB), pass(S + 3, BOB)],
     [S + 3, 'DEBATE', ANN],
     [S + 3 + TURN, 'DEBATE', BOB],
   ],
   [
-    'the count is reached by a turn that runs out after a pass',
+    'a turn that expires after a pass completes the rounds',
     [...ONCE, propose(S, ANN), pass(S + 10, ANN)],
     [S + 10 + TURN - 1, 'PROPOSAL', BOB],
     [S + 10 + TURN, 'DEBATE', ANN],
@@ -308,33 +308,33 @@ const ROWS: readonly (readonly [title: string, past: readonly BriefEvent[], ...s
   ['a silent round ends PROPOSAL', [...TWO, pass(S + 1, ANN), pass(S + 2, BOB)], [S + 2, 'DEBATE', ANN]],
   ['a silent round of one phase does not count in the next', [...TO_DEBATE, pass(S, ANN)], [S, 'DEBATE', BOB]],
   [
-    'a round broken by a comment is not silent',
+    'a round with a comment is not silent',
     [...TO_DEBATE, pass(S, ANN), debate(S, BOB), pass(S + 1, BOB), pass(S + 2, ANN)],
     [S + 2, 'DEBATE', BOB],
   ],
   [
-    'a silent round begins with any member, after the last comment',
+    'a silent round may begin with any member, after the last comment',
     [...TO_DEBATE, debate(S, ANN), pass(S + 1, ANN), pass(S + 2, BOB), pass(S + 3, ANN)],
     [S + 3, 'ALLOCATE_COMMIT', null],
   ],
   [
-    'a turn that ran out is not silent',
+    'an expired turn is not silent',
     [...TWO, pass(S, ANN), pass(S + TURN, ANN)],
     [S + TURN, 'PROPOSAL', BOB],
     [S + 2 * TURN, 'PROPOSAL', ANN],
   ],
   [
-    'two passes in a row after a turn that ran out are silent',
+    'two consecutive passes after an expired turn are a silent round',
     [...TWO, pass(S, ANN), pass(S + TURN, ANN), pass(S + TURN + 1, BOB)],
     [S + TURN + 1, 'DEBATE', ANN],
   ],
   [
-    'a turn that runs out in the instant of a pass is the next member’s to pass',
+    'at the instant at which a turn expires, the next member can pass',
     [...ONCE, pass(S + TURN, BOB)],
     [S + TURN, 'DEBATE', ANN],
   ],
   [
-    'the deadline comes before the count, and cuts the turn off',
+    'the deadline ends a phase and its turn before the rounds are complete',
     [paced({ rounds: { proposal: 100, debate: 100 }, turnSeconds: 70 }), ...joined(ANN, BOB), STARTED],
     [END_OF.proposal - 1, 'PROPOSAL', ANN],
     [END_OF.proposal, 'DEBATE', ANN],
@@ -344,7 +344,7 @@ const ROWS: readonly (readonly [title: string, past: readonly BriefEvent[], ...s
     [END_OF.debate, 'ALLOCATE_COMMIT', null],
   ],
   [
-    'nobody joined: the deadlines stay',
+    'phases of a chamber without members end at their deadlines',
     [paced()],
     [HOURS.proposal - 1, 'LOBBY', null],
     [HOURS.proposal, 'PROPOSAL', null],
@@ -355,7 +355,7 @@ const ROWS: readonly (readonly [title: string, past: readonly BriefEvent[], ...s
     [HOURS.reveal, 'ALLOCATE_REVEAL', null],
   ],
   [
-    'one member: its pass without a word ends the phase',
+    'a silent pass of the only member ends the phase',
     [paced(), ...joined(ANN), STARTED, pass(S + 1, ANN)],
     [S + 1, 'DEBATE', ANN],
     [S + 1 + 3 * TURN - 1, 'DEBATE', ANN],
@@ -368,7 +368,7 @@ const ROWS: readonly (readonly [title: string, past: readonly BriefEvent[], ...s
     [S + 1, 'ALLOCATE_REVEAL', null],
   ],
   [
-    'a skipped phase ends with the one before it',
+    'a skipped phase ends with the previous phase',
     [
       paced(WITH_DEADLINES({ debateDeadline: toTimestamp(HOURS.debate) })),
       ...joined(ANN, BOB),
@@ -400,12 +400,12 @@ describe('the phase and the turn of a chamber with rounds', () => {
   });
 
   it.each<readonly [string, readonly BriefEvent[], readonly string[]]>([
-    ['the join that fills it', [paced({ maxMembers: 2 }), ...joined(ANN, BOB)], ['LOBBY', 'PROPOSAL']],
+    ['the join that fills the chamber', [paced({ maxMembers: 2 }), ...joined(ANN, BOB)], ['LOBBY', 'PROPOSAL']],
     ['the start', TWO, ['LOBBY', 'PROPOSAL']],
     ['the last pass of PROPOSAL', TO_DEBATE, ['PROPOSAL', 'DEBATE']],
     ['the last pass of DEBATE', TO_COMMIT, ['DEBATE', 'ALLOCATE_COMMIT']],
     ['the last commitment', [...TO_COMMIT, commit(S, ANN), commit(S, BOB)], ['ALLOCATE_COMMIT', 'ALLOCATE_REVEAL']],
-  ])('%s belongs to the phase that it ends; the next one in its millisecond does not', (_title, past, phases) => {
+  ])('%s belongs to the phase that it ends; the next event in the same millisecond does not', (_title, past, phases) => {
     const events = eventsOf(past);
     const last = events.at(-1) as ChamberEvent;
     const state = fold(past);
@@ -419,11 +419,11 @@ describe('the end of the reveal in a chamber with rounds', () => {
 
   it.each<readonly [string, readonly BriefEvent[], number]>([
     ['the last reveal', [...bothCommitted, reveal(S + 1, BOB), reveal(S + 2, ANN)], S + 2],
-    ['its deadline, while one is missing', [...bothCommitted, reveal(S + 1, BOB)], HOURS.end],
+    ['its deadline, while a reveal is missing', [...bothCommitted, reveal(S + 1, BOB)], HOURS.end],
     ['its start, if nobody committed', TO_COMMIT, HOURS.reveal],
     ['its deadline, without members', [paced()], HOURS.end],
     [
-      'the only reveal, if one alone committed',
+      'the only reveal, if only one member committed',
       [...TO_COMMIT, commit(S, BOB), reveal(HOURS.reveal, BOB)],
       HOURS.reveal,
     ],
@@ -440,20 +440,20 @@ describe('the ends as known', () => {
 
   it.each<readonly [string, readonly BriefEvent[], number, readonly number[]]>([
     ['LOBBY: the deadlines', [paced(), ...joined(ANN, BOB)], START, [proposal, debate, commitStart, revealStart, end]],
-    ['PROPOSAL: what its turns imply', TWO, S, [S, S + 6 * TURN, S + 12 * TURN, revealStart, end]],
+    ['PROPOSAL: the ends that its turns imply', TWO, S, [S, S + 6 * TURN, S + 12 * TURN, revealStart, end]],
     [
       'PROPOSAL after a pass that shortened a turn',
       [...TWO, pass(S + 1, ANN)],
       S + 1,
       [S, S + 1 + 5 * TURN, S + 1 + 11 * TURN, revealStart, end],
     ],
-    ['PROPOSAL after a turn that ran out', TWO, S + TURN, [S, S + 6 * TURN, S + 12 * TURN, revealStart, end]],
+    ['PROPOSAL after an expired turn', TWO, S + TURN, [S, S + 6 * TURN, S + 12 * TURN, revealStart, end]],
     ['DEBATE', TO_DEBATE, S, [S, S, S + 6 * TURN, revealStart, end]],
     ['ALLOCATE_COMMIT', TO_COMMIT, S, [S, S, S, revealStart, end]],
     ['nobody joined', [paced()], HOURS.reveal, [proposal, debate, commitStart, revealStart, end]],
     ['nobody committed', TO_COMMIT, HOURS.reveal, [S, S, S, revealStart, revealStart]],
     ['without rounds', [created(), ...joined(ANN)], debate, [proposal, debate, commitStart, revealStart, end]],
-  ])('%s', (_title, past, at, ends) => {
+  ])('the ends known at a time: %s', (_title, past, at, ends) => {
     const known = knownEnds(fold(past), at);
     expect(DEADLINES.map((name) => known[name])).toEqual(ends);
   });

@@ -52,13 +52,13 @@ describe('a snapshot', () => {
   };
 
   it.each([
-    ['of little text', LIGHT, [1_000, 2_000, 3_000, 4_000, 6_000]],
-    ['of a mebibyte', describedBy(1_048_576), [1_000, 2_000, 3_000, 4_000, 6_000]],
-    ['of a little more', describedBy(1_048_578), [2_000, 4_000, 6_000]],
-    ['of five million characters of descriptions', describedBy(5_000_000), []],
-    ['of two and a half million of descriptions', describedBy(2_500_000), [3_000, 6_000]],
-    ['of two and a half million of transactions', relayedBy(2_500_000), [3_000, 6_000]],
-  ])('a snapshot is made at every thousandth event, or less often if there is more text: %s', (_title, state, due) => {
+    ['little text', LIGHT, [1_000, 2_000, 3_000, 4_000, 6_000]],
+    ['a mebibyte', describedBy(1_048_576), [1_000, 2_000, 3_000, 4_000, 6_000]],
+    ['slightly more than a mebibyte', describedBy(1_048_578), [2_000, 4_000, 6_000]],
+    ['five million characters of descriptions', describedBy(5_000_000), []],
+    ['two and a half million characters of descriptions', describedBy(2_500_000), [3_000, 6_000]],
+    ['two and a half million characters of transactions', relayedBy(2_500_000), [3_000, 6_000]],
+  ])('a snapshot is due at every thousandth event, or less often if there is more text: %s', (_title, state, due) => {
     const dueAt = [999, 1_000, 1_500, 2_000, 3_000, 4_000, 6_000].filter((lastEventId) =>
       isSnapshotDue({ ...state, lastEventId }),
     );

@@ -7,7 +7,7 @@ const MEMBERS = [created(), ...joined(ANN, BOB, CYD)];
 const TIMED = [created({ turnSeconds: 60 }), ...joined(ANN, BOB, CYD)];
 const MINUTE = 60_000;
 
-/** The holder of the turn at each of the times. */
+/** Returns the turn holder at each instant. */
 function holders(past: readonly BriefEvent[], ...instants: readonly number[]) {
   const state = fold(past);
   return instants.map((at) => turnHolderAt(state, at));
@@ -67,7 +67,7 @@ describe('a turn with turnSeconds', () => {
     expect(holders(past, HOURS.proposal, HOURS.proposal + MINUTE)).toEqual([ANN, BOB]);
   });
 
-  it('a clock that was set back does not give a turn back', () => {
+  it('a clock that was set back does not return a turn to its previous holder', () => {
     const at = HOURS.proposal + 90_000;
     const spoken: BriefEvent = [at, BOB, { type: 'chamber.passed', payload: { nextTurnAgent: CYD } }];
     expect(holders([...TIMED, spoken], HOURS.proposal)).toEqual([CYD]);

@@ -51,7 +51,7 @@ const FAILED: BriefEvent = [
 ];
 
 describe('the tally', () => {
-  it('the tally counts members who revealed more than 0 bps as backers', () => {
+  it('the tally counts members that revealed more than 0 bps as backers', () => {
     expect([...tallies(fold(REVEALED))]).toEqual([
       ['idea-1', { backers: 2, totalBps: 16_000 }],
       ['idea-2', { backers: 1, totalBps: 1 }],
@@ -159,7 +159,7 @@ describe('the views of ideas', () => {
 });
 
 describe('the view of allocations', () => {
-  it('before ALLOCATE_REVEAL the view of allocations shows only who committed', () => {
+  it('before ALLOCATE_REVEAL the view of allocations shows only the commitments', () => {
     const state = fold([created(), ...joined(ANN), proposed(ANN, 1, 'ONE'), committed(ANN, COMMITMENT)]);
     expect(allocationsView(state, HOURS.commit)).toEqual({
       chamberId: 7,

@@ -1,4 +1,4 @@
-// Stubs are folded like any line; a decision treats a withheld text as equal to any text.
+// Tests that stubs are folded like any line, and that decisions treat a withheld text as equal to any text.
 import { describe, expect, it } from 'vitest';
 import { type AccountState, evolveAccount } from '../../projections/account.ts';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
@@ -23,7 +23,7 @@ const amended = (version: number, text: object): BriefEvent => [
 ];
 const PAST = [created({ topic: 'Rain' }), ...joined(ANN), proposed(ANN, 1, 'ONE')];
 
-/** Folds the events, those at these places as stubs. */
+/** Folds the events; those with these ids are stubs. */
 function foldWith(stubs: readonly number[], past: readonly BriefEvent[] = PAST): ChamberState {
   const events = eventsOf(past).map((event) => (stubs.includes(event.eventId) ? stubOf(event) : event));
   return events.reduce<ChamberState | null>(evolveChamber, null) as ChamberState;
@@ -41,10 +41,10 @@ describe('a chamber with stubs', () => {
   });
 
   it.each([
-    ['still withholds what an amendment does not replace', [3], { name: 'New' }, ['description']],
-    ['withholds nothing once all is replaced', [3], { name: 'New', description: '' }, []],
-    ['withholds what a withheld amendment changed', [4], { description: 'New' }, ['description']],
-  ])('%s', (_title, stubs, changes, withheldTexts) => {
+    ['keeps withheld texts that an amendment does not replace', [3], { name: 'New' }, ['description']],
+    ['has no withheld text once all texts are replaced', [3], { name: 'New', description: '' }, []],
+    ['withholds the text that a withheld amendment changed', [4], { description: 'New' }, ['description']],
+  ])('an idea %s', (_title, stubs, changes, withheldTexts) => {
     expect(foldWith(stubs, [...PAST, amended(2, changes)]).ideas[0]?.withheldTexts).toEqual(withheldTexts);
   });
 });
