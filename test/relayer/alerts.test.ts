@@ -1,4 +1,4 @@
-// /health with several alerts.
+// Tests /health with several alerts.
 import { expect, it } from 'vitest';
 import { RepeatedLog } from '../../src/diagnostics/repeated-log.ts';
 import { Alerts } from '../../src/relayer/context.ts';

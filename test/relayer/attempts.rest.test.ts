@@ -1,4 +1,4 @@
-// Failing attempts that cost gas: their number is bounded, and the operator is alerted.
+// Tests failing attempts that cost gas: their number is limited, and the operator is alerted.
 import { beforeEach, expect, test } from 'vitest';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
@@ -16,9 +16,9 @@ const TOO_LITTLE_GAS = '0x7530';
 /** PUSH1 0, PUSH1 0, REVERT: every call reverts without a reason. */
 const REVERTS = '0x60006000fd';
 
-test('a commitment that always reverts raises an alert at its second failure, and is retried a limited number of times until a restart', async () => {
+test('a commitment that always reverts raises an alert at its second failure, and is retried a limited number of times before a restart', async () => {
   const { forum } = opened;
-  const mend = await breakRegistry();
+  const repairRegistry = await breakRegistry();
   addChamber(forum, 2, []);
   const relayer = opened.relayer({ rpcUrl: opened.proxy.url });
   const signed = () => forum.state(2).settlement.commitSubmitted.length;
@@ -46,14 +46,14 @@ test('a commitment that always reverts raises an alert at its second failure, an
   expect(relayer.spending()).toMatchObject({ transactions: 10, reverts: 10, attemptsMax: 10, alerts: 1 });
   expect(relayer.spending().jobEtherMax).toBeCloseTo(relayer.spending().ether, 15);
   await relayer.stop();
-  await mend();
+  await repairRegistry();
   opened.relayer({ rpcUrl: opened.proxy.url });
   await until(() => signed() === bound + 1);
 });
 
-test('the pause after a revert is counted from its block, so restarts do not shorten it', async () => {
+test('the pause after a revert is measured from its block, so restarts do not shorten it', async () => {
   const { forum, proxy } = opened;
-  const mend = await breakRegistry();
+  const repairRegistry = await breakRegistry();
   addChamber(forum, 2, []);
   const now = forum.now();
   forum.now = () => now;
@@ -66,13 +66,13 @@ test('the pause after a revert is counted from its block, so restarts do not sho
     await relayer.stop();
   }
   expect(signed()).toBe(1);
-  await mend();
+  await repairRegistry();
   forum.now = () => now + 10 * SECOND;
   opened.relayer({ rpcUrl: proxy.url });
   await until(() => signed() === 2);
 });
 
-/** After the relayer has accepted the registry, every transaction to it reverts, although every estimate succeeds. */
+/** Waits until the relayer has accepted the registry, then makes every transaction to it revert, although every estimate succeeds. */
 async function breakRegistry(): Promise<() => Promise<unknown>> {
   const { forum, proxy, rpc, config } = opened;
   addChamber(forum, 1, []);

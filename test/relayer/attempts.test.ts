@@ -1,4 +1,4 @@
-// The attempt after one that failed and cost gas.
+// Tests the attempt that follows a failed one.
 import { beforeEach, expect, test } from 'vitest';
 import { decodeTransaction } from '../../src/relayer/transactions.ts';
 import { addChamber } from './chambers.ts';
@@ -12,7 +12,7 @@ beforeEach(async () => {
 /** Less than any commitment needs. */
 const TOO_LITTLE_GAS = '0x7530';
 
-test('a transaction that ran out of gas is followed by one with twice as much, whatever the node estimates', async () => {
+test('a transaction that ran out of gas is followed by one with twice as much gas, whatever the node estimates', async () => {
   const { forum, proxy } = opened;
   proxy.fault = (method) => (method === 'eth_estimateGas' ? { kind: 'result', result: TOO_LITTLE_GAS } : undefined);
   addChamber(forum, 1, []);

@@ -7,7 +7,7 @@ import { deployContract } from '../kit/contracts.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import {
-  byHand,
+  signOutsideLog,
   expectRecordedOnce,
   expectSettledOnce,
   feesOf,
@@ -182,7 +182,7 @@ test('a nonce that another transaction used leads to a new transaction at the ne
   opened.relayer();
   await until(() => opened.inPool(1));
   const [first] = forum.facts('relay.commit_submitted');
-  await sendRaw(rpc, await byHand(opened, { nonce: first?.nonce ?? 0, fee: 50n * GWEI }));
+  await sendRaw(rpc, await signOutsideLog(opened, { nonce: first?.nonce ?? 0, fee: 50n * GWEI }));
   await rpc.request('evm_mine', []);
   await opened.automine(true);
   await expectSettledOnce(opened, 200);
@@ -192,7 +192,7 @@ test('a nonce that another transaction used leads to a new transaction at the ne
 
 test('nonces that an operator has used are skipped', async () => {
   const { forum, rpc } = opened;
-  for (const nonce of [0, 1, 2]) await sendRaw(rpc, await byHand(opened, { nonce }));
+  for (const nonce of [0, 1, 2]) await sendRaw(rpc, await signOutsideLog(opened, { nonce }));
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   opened.relayer();
   await expectSettledOnce(opened);
@@ -202,7 +202,7 @@ test('nonces that an operator has used are skipped', async () => {
 test('a root that is already on the chain is recorded with its own transaction', async () => {
   const { forum, rpc } = opened;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
-  await sendRaw(rpc, await byHand(opened, { to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
+  await sendRaw(rpc, await signOutsideLog(opened, { to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
   await until(async () => (await onChain(opened, 1)).commits.length === 1);
   opened.relayer();
   await expectSettledOnce(opened);
@@ -212,7 +212,7 @@ test('a root that is already on the chain is recorded with its own transaction',
 test('the root is found with a provider that limits eth_getLogs to 2,000 blocks', async () => {
   const { forum, rpc, proxy } = opened;
   addChamber(forum, 1, []);
-  await sendRaw(rpc, await byHand(opened, { to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
+  await sendRaw(rpc, await signOutsideLog(opened, { to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
   await until(async () => (await onChain(opened, 1)).commits.length === 1);
   for (let batch = 0; batch < 21; batch++) await rpc.request('anvil_mine', ['0x64']);
   proxy.fault = (method, [filter]) => {
@@ -225,7 +225,7 @@ test('the root is found with a provider that limits eth_getLogs to 2,000 blocks'
   await expectSettledOnce(opened);
 }, 90_000);
 
-test('a node that rejects one job delays no other, and a lasting rejection raises an alert', async () => {
+test('a node that rejects one job does not delay others, and a lasting rejection raises an alert', async () => {
   const { forum, proxy } = opened;
   addChamber(forum, 1, []);
   addChamber(forum, 2, []);
@@ -258,11 +258,11 @@ test('a factory with another relayer raises an alert and fails no idea', async (
   expect(forum.facts('idea.deploy_failed')).toEqual([]);
 });
 
-test('a different root on the chain raises an alert and delays no other chamber', async () => {
+test('a different root on the chain raises an alert and does not delay other chambers', async () => {
   const { forum, rpc } = opened;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   const other = `0x${'42'.repeat(32)}` as const;
-  await sendRaw(rpc, await byHand(opened, { to: 'registry', data: commitChamberCall(1, other) }));
+  await sendRaw(rpc, await signOutsideLog(opened, { to: 'registry', data: commitChamberCall(1, other) }));
   await until(async () => (await onChain(opened, 1)).commits.length === 1);
   addChamber(forum, 2, [{ ticker: 'TWO', backers: 1 }]);
   const relayer = opened.relayer();
@@ -280,15 +280,15 @@ test('a token that is already on the chain is recorded with its own transaction'
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   const [idea] = forum.state(1).ideas;
   if (idea === undefined) throw new Error('no idea');
-  let isHeld = true;
+  let isRejecting = true;
   forum.beforeRecord = (fact) => {
-    if (fact.type === 'relay.deploy_submitted' && isHeld) throw new Error('held');
+    if (fact.type === 'relay.deploy_submitted' && isRejecting) throw new Error('rejected');
   };
   const first = opened.relayer();
   await until(() => forum.facts('chamber.committed').length === 1);
   await first.stop();
-  isHeld = false;
-  await sendRaw(rpc, await byHand(opened, { nonce: 1, to: 'factory', data: REFERENCE.deployCall(1, idea) }));
+  isRejecting = false;
+  await sendRaw(rpc, await signOutsideLog(opened, { nonce: 1, to: 'factory', data: REFERENCE.deployCall(1, idea) }));
   await until(async () => (await onChain(opened, 1)).deployments.length === 1);
   opened.relayer();
   await expectSettledOnce(opened);
@@ -297,10 +297,10 @@ test('a token that is already on the chain is recorded with its own transaction'
 
 test('a deployment that reverts in its block is recorded with transaction and reason', async () => {
   const { forum, proxy } = opened;
-  let lies = 1;
+  let wrongEstimates = 1;
   proxy.fault = (method) => {
     const isDeployment = forum.facts('chamber.committed').length === 1;
-    return method === 'eth_estimateGas' && isDeployment && lies-- > 0
+    return method === 'eth_estimateGas' && isDeployment && wrongEstimates-- > 0
       ? { kind: 'result', result: '0x2dc6c0' }
       : undefined;
   };
@@ -315,9 +315,9 @@ test('a deployment that reverts in its block is recorded with transaction and re
 
 test('a transaction that ran out of gas is replaced by a new one', async () => {
   const { forum, proxy } = opened;
-  let lies = 1;
+  let wrongEstimates = 1;
   proxy.fault = (method) =>
-    method === 'eth_estimateGas' && lies-- > 0 ? { kind: 'result', result: '0x7530' } : undefined;
+    method === 'eth_estimateGas' && wrongEstimates-- > 0 ? { kind: 'result', result: '0x7530' } : undefined;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   opened.relayer({ rpcUrl: proxy.url });
   await expectSettledOnce(opened);

@@ -1,4 +1,4 @@
-// Closed chambers for the relayer, with ideas that some members have backed.
+// Adds closed chambers for the relayer, with ideas that some members have backed.
 import { DEADLINES, type Deadlines, toTimestamp } from '../../src/vocabulary/values.ts';
 import type { MemoryForum } from './memory-forum.ts';
 

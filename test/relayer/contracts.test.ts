@@ -14,7 +14,7 @@ import {
 
 const folder = new URL('../../fixtures/contracts/', import.meta.url);
 
-/** The signature of each function, event and error. Signatures of events show which arguments are indexed. */
+/** Returns the signature hash of each function, event and error. Those of events show which arguments are indexed. */
 function hashes(abi: Abi): readonly string[] {
   return abi.flatMap((item) => {
     if (item.type === 'event') return [`${toEventHash(item)} ${item.inputs.map((input) => input.indexed ?? false)}`];
@@ -48,7 +48,7 @@ test.each([
   ],
   ['no data', '0x', 'reverted without a reason'],
   ['an unknown error', '0xdeadbeef', 'reverted with 0xdeadbeef'],
-] as const)('a revert with %s reads well', (_title, data, reason) => {
+] as const)('the reason of a revert with %s is readable', (_title, data, reason) => {
   expect(revertReason(data)).toBe(reason);
 });
 

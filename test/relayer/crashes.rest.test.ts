@@ -35,7 +35,7 @@ test.each(TYPES)('a log that temporarily rejects %s delays the work but repeats 
 const KINDS = ['reference', 'quorum'] as const;
 
 test.each(KINDS.flatMap((kind) => TYPES.map((type) => [type, kind] as const)))(
-  'a relayer killed before it could log %s leaves nothing that the next one repeats on %s contracts',
+  'after a relayer is killed before it logs %s, the next one repeats no transaction on %s contracts',
   async (type, kind) => {
     await open(kind);
     let isDown = false;
@@ -53,7 +53,7 @@ test.each(KINDS.flatMap((kind) => TYPES.map((type) => [type, kind] as const)))(
 );
 
 test.each(['relay.commit_submitted', 'relay.deploy_submitted'] as const)(
-  'a relayer killed after it logged %s and before it sent it leaves bytes that the next one sends',
+  'after a relayer is killed between logging %s and sending it, the next one sends the logged bytes',
   async (type) => {
     await open();
     let isLogged = false;

@@ -1,4 +1,4 @@
-// A closed chamber with a flipped bit in the database: its root is unknown, so it is not relayed, but other chambers are not delayed.
+// Tests a closed chamber with a flipped bit in the database: its root is unknown, so it is not relayed, but it does not delay other chambers.
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { openRpc } from '../../src/relayer/rpc.ts';
@@ -9,7 +9,7 @@ import { until } from '../kit/until.ts';
 import { flipBit } from '../log/entries.ts';
 import { onChain } from './relayer-chain.ts';
 
-/** Three chambers of one member; the events of the first chamber follow the registration of its member. */
+/** Writes three chambers with one member each; the events of the first chamber follow the registration of its member. */
 async function write(path: string) {
   const running = await run({ DATABASE_PATH: path });
   const ids: number[] = [];
@@ -19,7 +19,7 @@ async function write(path: string) {
   return { clock: running.clock, ids };
 }
 
-test('a damaged chamber is not committed and raises one alert, the others are committed', async () => {
+test('a damaged chamber is not committed and raises one alert, but the others are committed', async () => {
   const path = temporaryDatabase();
   const { clock, ids } = await write(path);
   const [damaged = 0, ...others] = ids;

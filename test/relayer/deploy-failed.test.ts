@@ -6,7 +6,7 @@ import type { ContractProfile } from '../../src/relayer/contracts.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import type { Fault } from './fault-proxy.ts';
-import { byHand, expectSettledOnce, openRelayerChain, type RelayerChain, untilRefused } from './relayer-chain.ts';
+import { signOutsideLog, expectSettledOnce, openRelayerChain, type RelayerChain, untilFailed } from './relayer-chain.ts';
 
 let opened: RelayerChain;
 async function open(owned?: ContractProfile['name']): Promise<void> {
@@ -20,29 +20,29 @@ const HOUR = 60 * MINUTE;
 const NO_REASON: Fault = { kind: 'error', message: 'execution reverted' };
 
 /** Injects the fault into every estimate of a deployment until it is switched off. */
-function refuseDeployments(fault: Fault): { isOn: boolean; count: number } {
+function revertDeployments(fault: Fault): { isOn: boolean; count: number } {
   const { forum, proxy } = opened;
-  const refusal = { isOn: true, count: 0 };
+  const reverts = { isOn: true, count: 0 };
   proxy.fault = (method) => {
     const isDeployment = method === 'eth_estimateGas' && forum.facts('chamber.committed').length > 0;
-    if (!isDeployment || !refusal.isOn) return undefined;
-    refusal.count++;
+    if (!isDeployment || !reverts.isOn) return undefined;
+    reverts.count++;
     return fault;
   };
-  return refusal;
+  return reverts;
 }
 
 test('one estimate that reverts without a reason fails no deployment', async () => {
   await open();
   const { forum, proxy } = opened;
-  const refusal = refuseDeployments(NO_REASON);
+  const reverts = revertDeployments(NO_REASON);
   const relayer = opened.relayer({ rpcUrl: proxy.url });
   await until(() => !relayer.status().ok);
   expect(relayer.status().reason).toBe(
     'chamber 1, idea-1: reverted without a reason: recorded as failed if this persists for minutes',
   );
-  expect(refusal.count).toBe(1);
-  refusal.isOn = false;
+  expect(reverts.count).toBe(1);
+  reverts.isOn = false;
   await expectSettledOnce(opened, 200);
   expect(forum.facts('idea.deploy_failed')).toEqual([]);
   expect(relayer.status().ok).toBe(true);
@@ -51,15 +51,15 @@ test('one estimate that reverts without a reason fails no deployment', async () 
 test('reverting simulations fail a deployment only after minutes and blocks', async () => {
   await open();
   const { forum, proxy } = opened;
-  const refusal = refuseDeployments(NO_REASON);
+  const reverts = revertDeployments(NO_REASON);
   const relayer = opened.relayer({ rpcUrl: proxy.url });
   await until(() => {
     opened.clock.ahead += MINUTE;
-    return refusal.count > 10;
+    return reverts.count > 10;
   });
   expect(forum.facts('idea.deploy_failed')).toEqual([]);
   expect(relayer.status().ok).toBe(false);
-  await untilRefused(opened);
+  await untilFailed(opened);
   expect(forum.facts('idea.deploy_failed')).toEqual([
     { ideaId: 'idea-1', txHash: null, reason: 'reverted without a reason' },
   ]);
@@ -96,25 +96,25 @@ test.each([
 });
 
 test.each(['reference', 'quorum'] as const)(
-  'a token on %s contracts of which no lagging backend knows has not failed, however long that lasts',
+  'a deployment on %s contracts that lagging nodes do not report yet never counts as failed',
   async (kind) => {
     await open(kind);
     const { forum, proxy, rpc, clock } = opened;
     let isBehind = false;
-    /** After an estimate, a node that lags responds. */
-    let isNextLook = false;
+    /** A lagging node responds to the request after an estimate. */
+    let isNextLagging = false;
     proxy.fault = (method, [first]) => {
       if (!isBehind) return undefined;
       const [deployment] = forum.facts('relay.deploy_submitted');
       if (method === 'eth_getLogs') return { kind: 'result', result: [] };
       if (method === 'eth_estimateGas') {
-        isNextLook = true;
+        isNextLagging = true;
         return NO_REASON;
       }
       const isTrace = method === 'eth_getTransactionReceipt' || method === 'eth_getTransactionByHash';
       if (isTrace && first === deployment?.txHash) return { kind: 'result', result: null };
-      if (method === 'eth_getTransactionCount' && isNextLook) {
-        isNextLook = false;
+      if (method === 'eth_getTransactionCount' && isNextLagging) {
+        isNextLagging = false;
         return { kind: 'result', result: '0x1' };
       }
       const { to, data = '' } = (first ?? {}) as { readonly to?: string; readonly data?: string };
@@ -165,19 +165,19 @@ test('a second transaction that reverts because the first has succeeded is not a
   expect(forum.facts('idea.deployed')).toMatchObject([{ txHash: forum.facts('relay.deploy_submitted')[0]?.txHash }]);
 });
 
-test('a nonce of the job that another program used does not keep a deployment from failing', async () => {
+test('a deployment can fail even if another program used a nonce of the job', async () => {
   await open();
   const { forum, rpc, proxy, clock } = opened;
-  const refusal = refuseDeployments(NO_REASON);
-  refusal.isOn = false;
+  const reverts = revertDeployments(NO_REASON);
+  reverts.isOn = false;
   let isUsed = false;
   const { fault } = proxy;
   proxy.fault = async (method, params) => {
     const [deployment] = forum.facts('relay.deploy_submitted');
     if (method !== 'eth_sendRawTransaction' || deployment === undefined) return await fault?.(method, params);
-    if (!isUsed) await sendRaw(rpc, await byHand(opened, { nonce: deployment.nonce, fee: 50n * GWEI }));
+    if (!isUsed) await sendRaw(rpc, await signOutsideLog(opened, { nonce: deployment.nonce, fee: 50n * GWEI }));
     isUsed = true;
-    refusal.isOn = true;
+    reverts.isOn = true;
     return undefined;
   };
   opened.relayer({ rpcUrl: proxy.url });
@@ -193,13 +193,13 @@ test('a nonce of the job that another program used does not keep a deployment fr
   expect(forum.facts('relay.deploy_submitted')).toHaveLength(1);
 });
 
-/** Solidity's Error(string). */
+/** Encodes Solidity's Error(string). */
 function errorOf(text: string): Hex {
   const words = [32, text.length].map((value) => value.toString(16).padStart(64, '0')).join('');
   return `0x08c379a0${words}${Buffer.from(text).toString('hex').padEnd(64, '0')}`;
 }
 
-/** A contract that reverts every call with this data, which follows its 12 bytes of code. */
+/** Returns the code of a contract that reverts every call with the data, which follows the 12 bytes of code. */
 function revertingWith(data: Hex): Hex {
   const size = ((data.length - 2) / 2).toString(16).padStart(2, '0');
   return `0x60${size}600c60003960${size}6000fd${data.slice(2)}`;

@@ -1,11 +1,11 @@
-// A token that exists is never recorded as a failed deployment, even while the node does not report it yet.
+// Tests that the deployment of an existing token is never recorded as failed, even while the node does not report the token yet.
 import { expect, test } from 'vitest';
 import { sendRaw } from '../../src/relayer/chain-client.ts';
 import { type ContractProfile, REFERENCE } from '../../src/relayer/contracts.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import type { Fault } from './fault-proxy.ts';
-import { byHand, expectSettledOnce, onChain, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
+import { signOutsideLog, expectSettledOnce, onChain, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
 
 async function open(owned?: ContractProfile['name']): Promise<RelayerChain> {
   const opened = await openRelayerChain(owned);
@@ -22,7 +22,7 @@ test('a token deployed between the start of the round and the estimate is record
   proxy.fault = async (method) => {
     if (method !== 'eth_estimateGas' || isDeployed || forum.facts('chamber.committed').length === 0) return undefined;
     isDeployed = true;
-    await sendRaw(opened.rpc, await byHand(opened, { nonce: 1, to: 'factory', data: REFERENCE.deployCall(1, idea) }));
+    await sendRaw(opened.rpc, await signOutsideLog(opened, { nonce: 1, to: 'factory', data: REFERENCE.deployCall(1, idea) }));
     await until(async () => (await onChain(opened, 1)).deployments.length === 1);
     return undefined;
   };
@@ -38,7 +38,7 @@ test.each<readonly [string, ContractProfile['name'], Fault | undefined]>([
   ['with TickerTaken', 'quorum', undefined],
   ['without a reason', 'quorum', NO_REASON],
 ])(
-  'a deployment whose traces are late and that reverts, when tried again, %s on %s contracts is waited for',
+  'the relayer waits for a deployment that the node does not report yet and whose repetition reverts %s on %s contracts',
   async (_title, kind, revert) => {
     const opened = await open(kind);
     const { forum, proxy } = opened;

@@ -26,14 +26,14 @@ interface Request {
   readonly params: readonly unknown[];
 }
 
-/** The code of most errors of nodes. */
+/** The code that nodes use for most errors. */
 const ANY_CODE = -32_000;
 
 export const API_KEY = 'a-key-that-must-not-show-0123456789';
 
 export async function openFaultProxy(target: string): Promise<FaultProxy> {
   const server = createServer((request, response) => {
-    answer(request, response).catch(() => request.socket.destroy());
+    respondTo(request, response).catch(() => request.socket.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
@@ -48,7 +48,7 @@ export async function openFaultProxy(target: string): Promise<FaultProxy> {
   };
   return proxy;
 
-  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function respondTo(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await text(request);
     const { method, id, params } = JSON.parse(body) as Request;
     proxy.requests.push(method);
@@ -64,8 +64,8 @@ export async function openFaultProxy(target: string): Promise<FaultProxy> {
       const { code = ANY_CODE, message } = fault;
       return respond({ error: { code, message } });
     }
-    const passed = await (await fetch(target, { method: 'POST', headers, body })).text();
+    const forwarded = await (await fetch(target, { method: 'POST', headers, body })).text();
     if (fault?.kind === 'lost') return void request.socket.destroy();
-    response.writeHead(200, headers).end(passed);
+    response.writeHead(200, headers).end(forwarded);
   }
 }

@@ -1,4 +1,4 @@
-// A transaction never offers more per gas than the limit, whatever the node suggests.
+// Tests that a transaction never offers more per gas than the limit, whatever the node suggests.
 import { beforeEach, expect, test } from 'vitest';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
@@ -31,7 +31,7 @@ test('the relayer waits with an alert while the suggested tip is far above recen
   expect(feesOf(forum.facts('relay.commit_submitted')[0]).maxPriorityFeePerGas).toBe(GWEI);
 });
 
-test('the relayer waits while the base fee is above FEE_MAX_GWEI, and then offers no more than that', async () => {
+test('the relayer waits while the base fee is above FEE_MAX_GWEI, and then offers at most this limit', async () => {
   const { forum, rpc } = opened;
   const feeMaxWei = 3n * GWEI;
   await spike(100n * GWEI);
@@ -93,7 +93,7 @@ async function firstAccount(): Promise<string> {
   return first;
 }
 
-/** The base fee of the next block. */
+/** Mines a block with this base fee. */
 async function spike(baseFee: bigint): Promise<void> {
   await opened.rpc.request('anvil_setNextBlockBaseFeePerGas', [`0x${baseFee.toString(16)}`]);
   await opened.rpc.request('evm_mine', []);

@@ -1,4 +1,4 @@
-// A service whose development chain is frozen: its log, its /health and metrics, and its chambers.
+// Tests a service whose development chain is frozen: its log, its /health and metrics, and its chambers.
 import { readFileSync } from 'node:fs';
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
@@ -8,7 +8,7 @@ import { debating, run } from '../kit/service.ts';
 import { until } from '../kit/until.ts';
 import { get } from '../kit/wire.ts';
 
-it('a frozen chain is reported everywhere until it is restarted, and then chambers are committed', async () => {
+it('the service reports a frozen chain in /health, metrics and pages until the chain is restarted, and then commits chambers', async () => {
   const lines: string[] = [];
   const logger = pino({ level: 'info' }, { write: (line) => void lines.push(line) });
   const running = await run({ CHAIN: '', METRICS_PORT: '0' }, new TestClock(), logger);
@@ -38,6 +38,6 @@ function lineOf(lines: readonly string[], message: string) {
 
 function anvilPid(): number {
   const pid = processTree(process.pid).find((each) => readFileSync(`/proc/${each}/comm`, 'utf8').trim() === 'anvil');
-  if (pid === undefined) throw new Error('no Anvil runs');
+  if (pid === undefined) throw new Error('Anvil is not running');
   return pid;
 }

@@ -11,7 +11,7 @@ const SCHEDSTAT = '/proc/thread-self/schedstat';
 const IDEAS = 40;
 /** Ideas that warm up the code before the measurement. */
 const WARM_UP_IDEAS = 10;
-/** Encoding and signing 25 KB takes under 10; encoding every idea takes over 50. */
+/** Encoding and signing 25 KB takes under 10 ms; encoding every idea takes over 50 ms. */
 const TURN_MILLIS_MAX = 30;
 /** Garbage collection may slow one turn down. */
 const SLOW_TURNS_MAX = 1;
@@ -49,7 +49,7 @@ test('the relayer encodes the text of an idea once each for estimate and signatu
   const encoded = countEncodings(forum);
   opened.relayer();
   await until(() => forum.facts('idea.deployed').length === IDEAS);
-  // Once each, and again if the node did not respond.
+  // Estimate and signature share one encoding; a request without a response causes another.
   expect(encoded.count).toBeLessThan(2 * IDEAS);
 });
 

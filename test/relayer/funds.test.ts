@@ -1,4 +1,4 @@
-// Metrics of the relayer's funds.
+// Tests the metrics of the relayer's funds.
 import { expect, test } from 'vitest';
 import { Funds } from '../../src/relayer/funds.ts';
 import { openAccount } from '../../src/relayer/transactions.ts';
@@ -9,7 +9,7 @@ const GWEI = 1_000_000_000n;
 const ETHER = 10n ** 18n;
 const offer = { fees: { maxFeePerGas: 2n * GWEI, maxPriorityFeePerGas: GWEI }, limit: 9n * GWEI };
 
-test('funds are estimated once a minute, in transactions as costly as the costliest signed one', async () => {
+test('funds are estimated once a minute, as a number of transactions like the most expensive signed one', async () => {
   let now = 0;
   const funds = new Funds(() => now);
   expect(funds.figures).toEqual({ balanceEther: Number.NaN, transactionsLeft: Number.NaN });
@@ -32,7 +32,7 @@ test('funds are estimated once a minute, in transactions as costly as the costli
   expect(funds.figures.transactionsLeft).toBeNaN();
 });
 
-test('funds are read by a relayer without work', async () => {
+test('an idle relayer reads its funds', async () => {
   const { rpc, config, relayer: start } = await openRelayerChain();
   await rpc.request('anvil_setBalance', [openAccount(config.privateKey).address, `0x${(ETHER / 100n).toString(16)}`]);
   const relayer = start();

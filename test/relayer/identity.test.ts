@@ -24,11 +24,11 @@ beforeEach(async () => {
 });
 afterEach(() => chain.stop());
 
-function probe(wanted: RelayerConfig) {
-  return probeChain(wanted, openAccount(wanted.privateKey).address);
+function probe(config: RelayerConfig) {
+  return probeChain(config, openAccount(config.privateKey).address);
 }
 
-const NOBODY = `0x${'12'.repeat(20)}` as const;
+const NO_CONTRACT = `0x${'12'.repeat(20)}` as const;
 
 test('a probe reports a chain other than the configured one', async () => {
   const { mismatches } = await probe({ ...config, chainId: 1 });
@@ -36,7 +36,7 @@ test('a probe reports a chain other than the configured one', async () => {
 });
 
 test('a probe reports every address without a contract', async () => {
-  const { mismatches } = await probe({ ...config, registryAddress: NOBODY, factoryAddress: NOBODY });
+  const { mismatches } = await probe({ ...config, registryAddress: NO_CONTRACT, factoryAddress: NO_CONTRACT });
   expect(mismatches.map(({ variable }) => variable)).toEqual(['CHAMBER_REGISTRY_ADDRESS', 'IDEA_FACTORY_ADDRESS']);
 });
 
@@ -102,7 +102,7 @@ test('doctor finds ids that the registry already has, and the lowest free id, fo
   ]);
 });
 
-test('a start on a new log warns about contracts that are already in use, and not about new ones', async () => {
+test('a start on a new log warns about contracts that are already in use, but not about new contracts', async () => {
   const rpc = openRpc(config.rpcUrl);
   const { address: from } = openAccount(config.privateKey);
   const settings = {
@@ -137,7 +137,7 @@ test('an invalid private key is rejected without being quoted', () => {
 describe('the requirements for sending', () => {
   const UNKNOWN_METHOD = { kind: 'error', code: -32_601, message: 'method not found' } as const;
 
-  /** The findings of a start and of doctor. */
+  /** Resolves to the findings of doctor and the outcome of a start. */
   async function problems(faultOf: (method: string, params: readonly unknown[]) => Fault | undefined, env = {}) {
     const proxy = await openFaultProxy(config.rpcUrl);
     atEnd(() => proxy.close());
@@ -190,7 +190,7 @@ describe('the requirements for sending', () => {
     expect(started).toBe('started');
   });
 
-  test('a missing gas estimate, or one above a block’s gas, prevents the start', async () => {
+  test('a missing gas estimate, or an estimate above the gas of a block, prevents the start', async () => {
     const without = await problems((method) => (method === 'eth_estimateGas' ? UNKNOWN_METHOD : undefined));
     expect(without.found).toEqual([['problem', 'RPC_URL', 'eth_estimateGas: method not found']]);
     expect(without.started).toBe('RPC_URL: eth_estimateGas: method not found');

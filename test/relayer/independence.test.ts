@@ -1,11 +1,11 @@
-// Jobs are independent: failing requests of one job do not delay others.
+// Tests that jobs are independent: failing requests of one job do not delay others.
 import { beforeEach, expect, test } from 'vitest';
 import { sendRaw } from '../../src/relayer/chain-client.ts';
 import { commitChamberCall } from '../../src/relayer/contracts.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import type { Fault } from './fault-proxy.ts';
-import { byHand, expectSettledOnce, isSettled, onChain, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
+import { signOutsideLog, expectSettledOnce, isSettled, onChain, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
 
 let opened: RelayerChain;
 beforeEach(async () => {
@@ -28,7 +28,7 @@ const FAULTS: readonly (readonly [string, Fault, string])[] = [
 ];
 
 test.each(FAULTS)(
-  'an RPC that %s for one job holds up no other, and raises an alert that names it',
+  'an RPC that %s for one job does not delay others, and raises an alert that names the job',
   async (_title, fault, reason) => {
     const { forum, proxy, clock } = opened;
     for (const chamberId of [1, ...CHAMBERS]) addChamber(forum, chamberId, [{ ticker: 'T', backers: 1 }]);
@@ -71,10 +71,10 @@ test('a failing job is retried at growing intervals', async () => {
   expect(last - next).toBeGreaterThan(10_000);
 });
 
-test('a log search that times out delays no other chamber', async () => {
+test('a log search that times out does not delay other chambers', async () => {
   const { forum, rpc, proxy } = opened;
   addChamber(forum, 1, []);
-  await sendRaw(rpc, await byHand(opened, { to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
+  await sendRaw(rpc, await signOutsideLog(opened, { to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
   await until(async () => (await onChain(opened, 1)).commits.length === 1);
   for (const chamberId of CHAMBERS) addChamber(forum, chamberId, []);
   proxy.fault = (method) => (method === 'eth_getLogs' ? { kind: 'hang' } : undefined);

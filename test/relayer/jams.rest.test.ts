@@ -1,5 +1,5 @@
-// Situations that block other relayers: nonces after a restart, late receipts, underpriced replacements, an RPC that forgets transactions, and a spike
-// of the base fee. Each resolves without an operator, with one transaction for each job.
+// Tests situations that block other relayers: nonces after a restart, late receipts, underpriced replacements, an RPC that forgets transactions,
+// and a spike of the base fee. Each resolves without an operator, with one transaction for each job.
 import { parseTransaction } from 'viem';
 import { beforeEach, expect, test } from 'vitest';
 import { openAccount } from '../../src/relayer/transactions.ts';
@@ -20,7 +20,7 @@ const GWEI = 1_000_000_000n;
 const FEE_BUMP_MILLIS = 31_000;
 const IDEA = [{ ticker: 'ONE', backers: 1 }] as const;
 
-test('after a restart, nonces that the node lost below others are filled', async () => {
+test('after a restart, the relayer fills a nonce gap left by a transaction that the node lost', async () => {
   const { forum, rpc } = opened;
   await opened.automine(false);
   for (const chamberId of [1, 2, 3]) addChamber(forum, chamberId, []);
@@ -40,7 +40,7 @@ test('after a restart, nonces that the node lost below others are filled', async
   ).toEqual([0, 1, 2]);
 });
 
-test('a restart repeats no transaction while the node reports fewer than it has mined', async () => {
+test('a restarted relayer repeats no transaction while the node reports a nonce that is too low', async () => {
   const { forum } = opened;
   addChamber(forum, 1, IDEA);
   const first = opened.relayer();
@@ -75,7 +75,7 @@ test('receipts, transactions and logs that arrive minutes late delay the work an
   expect(forum.facts('relay.commit_submitted')).toHaveLength(1);
 });
 
-test('a node that requires 50 % more for a replacement gets it', async () => {
+test('a replacement offers 50 % more if the node requires it', async () => {
   const { forum, rpc } = opened;
   await opened.automine(false);
   addChamber(forum, 1, []);
@@ -95,7 +95,7 @@ test('a node that requires 50 % more for a replacement gets it', async () => {
   await expectSettledOnce(opened);
 });
 
-test('an RPC that acknowledges a transaction and forgets it at once gets it again with a raised fee', async () => {
+test('a transaction that the RPC acknowledged and forgot is sent again with a higher fee', async () => {
   const { forum } = opened;
   proxy.fault = (method) => {
     const isFirst = forum.facts('relay.commit_submitted').length === 1;
@@ -111,7 +111,7 @@ test('an RPC that acknowledges a transaction and forgets it at once gets it agai
   expect(forum.facts('relay.commit_submitted').map(({ nonce }) => nonce)).toEqual([0, 0]);
 });
 
-test('an RPC that still knows a transaction that its pool has dropped gets one with a raised fee', async () => {
+test('a transaction that the pool dropped but the RPC still knows is replaced with a higher fee', async () => {
   const { forum, rpc } = opened;
   await opened.automine(false);
   addChamber(forum, 1, IDEA);
@@ -163,7 +163,7 @@ test('a spike of the base fee does not block the queue: fees are raised nonce by
   for (const fee of fees) expect(fee).toBeLessThan(1_000n * GWEI);
 });
 
-test('during a spike that the account can’t pay for, the relayer waits with an affordable transaction', async () => {
+test('during a spike that the account can’t afford, the relayer keeps its affordable transaction and waits', async () => {
   const { forum, rpc, config } = opened;
   await opened.automine(false);
   addChamber(forum, 1, []);
@@ -188,7 +188,7 @@ test('during a spike that the account can’t pay for, the relayer waits with an
   }
 });
 
-/** Sets the base fee of the next block, which contains no transaction that pays less. */
+/** Mines a block with this base fee, without transactions that pay less. */
 async function spike(baseFee: bigint): Promise<void> {
   await opened.rpc.request('anvil_setNextBlockBaseFeePerGas', [`0x${baseFee.toString(16)}`]);
   await opened.rpc.request('evm_mine', []);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { JobBoard } from '../../src/relayer/job-board.ts';
 
-function controlled() {
+function controlledStep() {
   const { promise, resolve } = Promise.withResolvers<void>();
   let runs = 0;
   const step = async () => {
@@ -13,7 +13,7 @@ function controlled() {
 
 test('a job has one step at a time', async () => {
   const board = new JobBoard();
-  const first = controlled();
+  const first = controlledStep();
   const running = board.run('a', board.logicalTime, first.step);
   await board.run('a', board.logicalTime, first.step);
   expect(first.runs()).toBe(1);
@@ -25,12 +25,12 @@ test('a job has one step at a time', async () => {
 
 test('a step does not run on state that was read before the previous step ended', async () => {
   const board = new JobBoard();
-  const first = controlled();
+  const first = controlledStep();
   const running = board.run('a', board.logicalTime, first.step);
   const readAfter = board.logicalTime;
   first.end();
   await running;
-  const next = controlled();
+  const next = controlledStep();
   next.end();
   await board.run('a', readAfter, next.step);
   expect(next.runs()).toBe(0);
@@ -47,9 +47,9 @@ test('a failing step ends, and rejects with its error', async () => {
   await expect(board.run('a', board.logicalTime, fail)).rejects.toThrow('no luck');
 });
 
-test('steps that hang leave slots to others, and no more steps run than there are slots', async () => {
+test('no more steps run at the same time than there are slots, and the others run later', async () => {
   const board = new JobBoard();
-  const hanging = Array.from({ length: 20 }, controlled);
+  const hanging = Array.from({ length: 20 }, controlledStep);
   const running = hanging.map(({ step }, index) => board.run(`${index}`, board.logicalTime, step));
   await new Promise((resolve) => setImmediate(resolve));
   const started = hanging.filter(({ runs }) => runs() === 1).length;

@@ -1,5 +1,6 @@
-// Many chambers that end in the same second, on a chain with a block each second: each waits only for its own confirmations, even if requests for one of
-// them fail. MANY_CHAMBERS=200 is the number in src/relayer/README.md; with FAULT_EVERY=10 every tenth request for one chamber fails.
+// Tests many chambers that end in the same second, on a chain with a block each second: each waits only for its own confirmations, even if
+// requests for one of them fail. src/relayer/README.md has the figures for MANY_CHAMBERS=200; with FAULT_EVERY=10, every tenth request for
+// the first chamber fails.
 import { expect, test } from 'vitest';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
@@ -24,7 +25,7 @@ test('two hundred chambers that end together take little longer than their confi
   console.log(`roots within ${seconds(roots)} s, tokens within ${seconds(tokens)} s`);
 });
 
-test(`a job with a failure in every ${FAULT_EVERY} requests delays no other`, { timeout: 600_000 }, async () => {
+test(`a job with a failure in every ${FAULT_EVERY} requests does not delay others`, { timeout: 600_000 }, async () => {
   const calm = await play(() => undefined);
   let count = 0;
   const faults: readonly Fault[] = [
@@ -32,8 +33,8 @@ test(`a job with a failure in every ${FAULT_EVERY} requests delays no other`, { 
     { kind: 'status', status: 500, body: '{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no luck today"}}' },
     { kind: 'reset' },
   ];
-  const disturbed = await play((isOfFirst) =>
-    isOfFirst && count++ % Number(FAULT_EVERY) === 0 ? faults[count % faults.length] : undefined,
+  const disturbed = await play((isForFirst) =>
+    isForFirst && count++ % Number(FAULT_EVERY) === 0 ? faults[count % faults.length] : undefined,
   );
   console.log(
     `others: ${seconds(calm.tokens.slice(1))} s without and ${seconds(disturbed.tokens.slice(1))} s with faults, of ${count} requests`,
@@ -45,7 +46,7 @@ test(`a job with a failure in every ${FAULT_EVERY} requests delays no other`, { 
 });
 
 /** `faultOf` chooses the fault of a request; it gets whether the request is for the first chamber. */
-async function play(faultOf: (isOfFirst: boolean) => Fault | undefined): Promise<Times> {
+async function play(faultOf: (isForFirst: boolean) => Fault | undefined): Promise<Times> {
   const opened = await openRelayerChain();
   const { rpc, proxy, forum } = opened;
   await rpc.request('evm_setAutomine', [false]);
@@ -53,8 +54,8 @@ async function play(faultOf: (isOfFirst: boolean) => Fault | undefined): Promise
   const ended = Date.now();
   for (let chamberId = 1; chamberId <= CHAMBERS; chamberId++)
     addChamber(forum, chamberId, [{ ticker: 'T', backers: 1 }]);
-  const isOfFirst = requestsOf(opened, 1);
-  proxy.fault = (method, params) => faultOf(isOfFirst(method, params));
+  const isForFirst = requestsOf(opened, 1);
+  proxy.fault = (method, params) => faultOf(isForFirst(method, params));
   const roots = new Map<number, number>();
   const tokens = new Map<number, number>();
   const record = forum.record.bind(forum);
@@ -74,7 +75,7 @@ async function play(faultOf: (isOfFirst: boolean) => Fault | undefined): Promise
   return { roots: ids.map((id) => roots.get(id) ?? 0), tokens: ids.map((id) => tokens.get(id) ?? 0) };
 }
 
-/** Whether a request contains calldata of the chamber's jobs, or the hash or bytes of their transactions. */
+/** Returns whether a request contains calldata of the chamber's jobs, or the hash or bytes of their transactions. */
 function requestsOf(
   { forum }: RelayerChain,
   chamberId: number,

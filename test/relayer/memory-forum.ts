@@ -1,4 +1,4 @@
-// A small forum in memory for the relayer: chambers are lists of events, folded and hashed as in the service.
+// A small forum in memory for the relayer: stores chambers as lists of events, and folds and hashes them like the service.
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { listingsOf } from '../../projections/listings.ts';
 import { isClosed } from '../../projections/phase.ts';
@@ -20,9 +20,9 @@ export class MemoryForum implements RelayerForum {
   readonly events = new Map<number, ChamberEvent[]>();
   readonly #states = new Map<number, ChamberState>();
   readonly #trees = new Map<number, Accumulator>();
-  /** Milliseconds by which its clock is ahead of real time. */
+  /** How many milliseconds the forum's clock is ahead of real time. */
   ahead = 0;
-  /** Called before each append, which fails with its error. */
+  /** Called before each append. An error that it throws makes the append fail. */
   beforeRecord: (fact: ServiceFact) => void = () => {};
 
   lease(): string {
@@ -65,7 +65,7 @@ export class MemoryForum implements RelayerForum {
     return toHex(rootOf(this.#trees.get(chamberId) ?? EMPTY_TREE));
   }
 
-  /** The payloads of all service events of a type, in order. */
+  /** Returns the payloads of all service events of a type, in order. */
   facts<Type extends ServiceEvent['type']>(type: Type): readonly ServicePayloads[Type][] {
     const isOfType = (event: ChamberEvent): event is Extract<ServiceEvent, { type: Type }> => event.type === type;
     return [...this.events.values()]

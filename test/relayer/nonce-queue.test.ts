@@ -41,7 +41,7 @@ test('concurrent callers get consecutive nonces, each once', async () => {
   expect(logged.map(({ nonce }) => nonce)).toEqual([5, 6, 7, 8, 9, 10, 11, 12]);
 });
 
-test('a nonce that was taken while the log was read is not free afterwards', async () => {
+test('a nonce taken while the log is being read is not free afterwards', async () => {
   const { ended } = queue;
   await sign();
   await queue.update(0, [], ended);

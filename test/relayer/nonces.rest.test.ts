@@ -1,4 +1,4 @@
-// Nonces after reorganizations, with faulty nodes and new keys: no signed transaction waits for ever.
+// Tests nonces after reorganizations, with faulty nodes and new keys: no signed transaction waits forever.
 import { beforeEach, expect, test } from 'vitest';
 import { openAccount } from '../../src/relayer/transactions.ts';
 import { deployContract } from '../kit/contracts.ts';
@@ -11,7 +11,7 @@ import {
   onChain,
   openRelayerChain,
   type RelayerChain,
-  sendForeign,
+  consumeNonce,
   untilSettled,
 } from './relayer-chain.ts';
 
@@ -28,7 +28,7 @@ const IDEAS = [
 test('a nonce gap below a signed transaction is filled after a reorganization', async () => {
   const { forum, rpc } = opened;
   const snapshot = await rpc.request('evm_snapshot', []);
-  for (const nonce of [0, 1]) await sendForeign(opened, nonce);
+  for (const nonce of [0, 1]) await consumeNonce(opened, nonce);
   await opened.automine(false);
   addChamber(forum, 1, IDEAS);
   opened.relayer();
@@ -39,7 +39,7 @@ test('a nonce gap below a signed transaction is filled after a reorganization', 
   expect(forum.facts('relay.commit_submitted').map(({ nonce }) => nonce)).toEqual([2, 0]);
 });
 
-test('a node that reports too high a nonce for a while delays the work', async () => {
+test('a node that temporarily reports a nonce that is too high only delays the work', async () => {
   const { forum, proxy } = opened;
   proxy.fault = (method) => (method === 'eth_getTransactionCount' ? { kind: 'result', result: '0x3' } : undefined);
   addChamber(forum, 1, IDEAS);
@@ -52,7 +52,7 @@ test('a node that reports too high a nonce for a while delays the work', async (
 test('recorded transactions above a nonce gap are restored too', async () => {
   const { forum, rpc } = opened;
   const snapshot = await rpc.request('evm_snapshot', []);
-  await sendForeign(opened, 0);
+  await consumeNonce(opened, 0);
   addChamber(forum, 1, IDEAS);
   opened.relayer();
   await until(() => isSettled(forum));
@@ -60,7 +60,7 @@ test('recorded transactions above a nonce gap are restored too', async () => {
   await untilOnChain(1, IDEAS.length);
 });
 
-test('a lost recorded transaction gets a higher fee at its nonce and delays no other', async () => {
+test('a recorded transaction that was lost gets a higher fee at its nonce and does not delay others', async () => {
   const { forum, rpc } = opened;
   const snapshot = await rpc.request('evm_snapshot', []);
   addChamber(forum, 1, IDEAS);

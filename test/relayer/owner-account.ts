@@ -1,4 +1,4 @@
-// Contracts that a test deploys as an operator does.
+// Deploys contracts for tests, as an operator would.
 import type { Address, Hex } from 'viem';
 import { type ContractProfile, REFERENCE } from '../../src/relayer/contracts.ts';
 import { type ContractAddresses, deployContracts, type Owner } from '../../src/relayer/owner.ts';
@@ -20,7 +20,7 @@ export async function openOwner(rpc: Rpc): Promise<Owner> {
   return { rpc, account, feeSettings: {}, onSent: () => {} };
 }
 
-/** Contracts for the relayer of the key. */
+/** Deploys contracts for the relayer with this key. */
 export async function deployFor(
   rpc: Rpc,
   privateKey: Hex,

@@ -1,4 +1,4 @@
-// The owner's rights in the reference contracts.
+// Tests the owner's rights in the reference contracts.
 import { type Address, encodeEventTopics, encodeFunctionData, pad, parseAbi, zeroAddress } from 'viem';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { orRevert, readCall, readGas, readLogs } from '../../src/relayer/chain-client.ts';
@@ -74,7 +74,7 @@ test('neither contract can be deployed for the zero address', async () => {
   }
 });
 
-test('a delegated account (EIP-7702) may be the relayer, a contract may not', async () => {
+test('a delegated account (EIP-7702) may be the relayer, but a contract may not', async () => {
   const { rpc } = opened;
   const owner = await openOwner(rpc);
   await expect(setRelayer(owner, contracts, contracts.factoryAddress)).rejects.toThrow('is a contract');

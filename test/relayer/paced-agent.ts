@@ -15,7 +15,7 @@ export interface Played {
   readonly revealedAt: Readonly<Record<number, number>>;
 }
 
-/** Each needs a connection. */
+/** Each move needs a connection. */
 const MOVES_AT_ONCE_MAX = 4;
 
 const [url = '', ticker = ''] = process.argv.slice(2);
@@ -34,7 +34,7 @@ async function playAll(chamberIds: readonly number[]): Promise<Readonly<Record<n
   let due: readonly TodoView[] = [];
   const act = async (item: TodoView) => {
     acting.add(item.chamberId);
-    const isMade = await makeMove(item).then(() => true, unlessLate);
+    const isMade = await makeMove(item).then(() => true, ignoreLate);
     if (isMade && item.must === 'reveal') revealedAt[item.chamberId] = Date.now();
     acting.delete(item.chamberId);
     due = due.filter((other) => other !== item);
@@ -53,7 +53,7 @@ async function playAll(chamberIds: readonly number[]): Promise<Readonly<Record<n
 }
 
 /** A todo list may be out of date by one move. Any other error ends the process, which the parent reports. */
-function unlessLate(error: unknown): false {
+function ignoreLate(error: unknown): false {
   const late = ['FORUM_ERR_TURN', 'FORUM_ERR_PHASE', 'FORUM_ERR_CONFLICT'];
   if (error instanceof ClientError && late.includes(error.code)) return false;
   throw error;

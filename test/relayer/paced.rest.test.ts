@@ -1,5 +1,5 @@
-// Agents in their own processes play chambers with rounds until the roots are on the chain. The deadlines are hours away on the real clock, so an agent
-// or a relayer that waits for a deadline fails the test.
+// Agents in their own processes play chambers with rounds until the roots are on the chain. The deadlines are hours away on the real clock,
+// so the test fails if an agent or the relayer waits for a deadline.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -79,19 +79,19 @@ async function create(): Promise<number> {
 async function play(chamberIds: readonly number[]): Promise<readonly number[]> {
   const all = await Promise.all(
     agents.map(async (agent) => {
-      const answered = Promise.race([
+      const reply = Promise.race([
         once(agent, 'message'),
-        once(agent, 'exit').then(([code]) => Promise.reject(new Error(`an agent ended with ${code}`))),
+        once(agent, 'exit').then(([code]) => Promise.reject(new Error(`an agent exited with ${code}`))),
       ]);
       agent.send({ chamberIds } satisfies ChambersToPlay);
-      const [{ revealedAt }] = (await answered) as [Played];
+      const [{ revealedAt }] = (await reply) as [Played];
       return revealedAt;
     }),
   );
   return chamberIds.map((chamberId) => Math.max(...all.map((revealedAt) => revealedAt[chamberId] ?? 0)));
 }
 
-/** The time from the last reveal to chamber.committed, by the service's clock. */
+/** Resolves to the time from the last reveal to chamber.committed, by the service's clock. */
 async function committedMillis(chamberId: number): Promise<number> {
   let revealedAt = 0;
   for await (const { type, ts } of creator.forum.events(chamberId)) {
@@ -101,7 +101,7 @@ async function committedMillis(chamberId: number): Promise<number> {
   throw new Error(`the stream of chamber ${chamberId} ended`);
 }
 
-/** The latest time at which the chain got the transaction. */
+/** Resolves to the time at which the chain has the transaction. */
 async function commitSentAt(chamberId: number): Promise<number> {
   const { chain } = await creator.forum.health();
   for await (const event of creator.forum.events(chamberId)) {

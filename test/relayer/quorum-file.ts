@@ -1,4 +1,4 @@
-// A sample file for CONTRACTS_FILE, and its profile.
+// Writes a sample file for CONTRACTS_FILE, and returns its profile.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { quorumProfile } from '../../src/relayer/contracts.ts';

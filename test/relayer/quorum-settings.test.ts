@@ -13,7 +13,7 @@ test('a file with every member is read; salt and value are optional', () => {
 test.each<readonly [string, object, RegExp]>([
   ['a missing member', { image: undefined }, /image is missing$/],
   ['an unknown member', { imagee: '' }, /unknown member "imagee"; did you mean "image"\?$/],
-  ['a member that the chamber knows', { creator: SETTINGS.forPool }, /unknown member "creator"/],
+  ['a member that comes from the chamber', { creator: SETTINGS.forPool }, /unknown member "creator"/],
   [
     'an address with a wrong checksum',
     { forPool: `0x${'Aa'.repeat(20)}` },
@@ -24,7 +24,7 @@ test.each<readonly [string, object, RegExp]>([
   ['odd hex digits', { poolData: '0x1' }, /poolData must be 0x and an even number of hex digits$/],
   ['positions of different lengths', { tickLower: [] }, /tickLower, tickUpper and positionBps must be equally long$/],
   ['a value in ether', { value: '0.1' }, /value must be wei as a string of digits$/],
-  ['several at once', { image: 1, bps: 2 }, /image must be a string; bps must be an array of 6 integers$/],
+  ['several problems at once', { image: 1, bps: 2 }, /image must be a string; bps must be an array of 6 integers$/],
 ])('%s is reported', (_title, changes, problem) => {
   const path = quorumFile(changes);
   expect(() => readQuorumSettings(path)).toThrow(problem);

@@ -1,4 +1,4 @@
-// The relayer on contracts with the live protocol's interface.
+// Tests the relayer on contracts with the live protocol's interface.
 import { decodeFunctionData, encodePacked, keccak256, parseTransaction } from 'viem';
 import { beforeEach, expect, test } from 'vitest';
 import { QUORUM_FACTORY_ABI } from '../../src/relayer/contracts.ts';
@@ -6,22 +6,22 @@ import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { NEXT_KEY } from './owner-account.ts';
 import { quorumContracts, SETTINGS } from './quorum-file.ts';
-import { expectSettledOnce, isSettled, openRelayerChain, type RelayerChain, untilRefused } from './relayer-chain.ts';
+import { expectSettledOnce, isSettled, openRelayerChain, type RelayerChain, untilFailed } from './relayer-chain.ts';
 
-let stage: RelayerChain;
+let opened: RelayerChain;
 beforeEach(async () => {
-  stage = await openRelayerChain('quorum');
+  opened = await openRelayerChain('quorum');
 });
 
 test('on quorum contracts the relayer commits the root and deploys each graduated idea with the settings of the file', async () => {
-  const { forum } = stage;
+  const { forum } = opened;
   addChamber(forum, 1, [
     { ticker: 'ONE', backers: 1 },
     { ticker: 'TWO', backers: 2 },
     { ticker: 'NONE', backers: 0 },
   ]);
-  stage.relayer();
-  await expectSettledOnce(stage);
+  opened.relayer();
+  await expectSettledOnce(opened);
   expect(forum.facts('idea.deployed')).toHaveLength(2);
   const salts = forum.facts('relay.deploy_submitted').map(({ rawTransaction = '0x' }) => {
     const { data = '0x' } = parseTransaction(rawTransaction);
@@ -34,23 +34,23 @@ test('on quorum contracts the relayer commits the root and deploys each graduate
 });
 
 test('a value in the file is sent with each deployment', async () => {
-  const { forum, rpc, config } = stage;
+  const { forum, rpc, config } = opened;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
-  stage.relayer({ contracts: quorumContracts({ value: '1000' }) });
+  opened.relayer({ contracts: quorumContracts({ value: '1000' }) });
   await until(() => isSettled(forum));
   expect(forum.facts('idea.deployed')).toHaveLength(1);
   expect(await rpc.request('eth_getBalance', [config.factoryAddress, 'latest'])).toBe('0x3e8');
 });
 
-test('a ticker of another chamber fails the deployment and delays no other', async () => {
-  const { forum } = stage;
+test('a ticker that another chamber has used fails the deployment and does not delay others', async () => {
+  const { forum } = opened;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   addChamber(forum, 2, [
     { ticker: 'ONE', backers: 1 },
     { ticker: 'TWO', backers: 1 },
   ]);
-  stage.relayer();
-  await untilRefused(stage);
+  opened.relayer();
+  await untilFailed(opened);
   expect(forum.facts('idea.deploy_failed')).toMatchObject([{ ideaId: 'idea-1', reason: 'TickerTaken(ONE)' }]);
   expect(forum.facts('idea.deployed')).toHaveLength(2);
 });
@@ -69,10 +69,10 @@ test.each([
 ] as const)(
   '%s is reported before anything is sent',
   async (_error, { privateKey, bps }: { privateKey?: `0x${string}`; bps?: readonly number[] }, reason) => {
-    const { forum } = stage;
+    const { forum } = opened;
     addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
     const changes = { ...(privateKey && { privateKey }), ...(bps && { contracts: quorumContracts({ bps }) }) };
-    const stopped = stage.relayer(changes);
+    const stopped = opened.relayer(changes);
     await until(() => !stopped.status().ok);
     expect(stopped.status().reason).toMatch(reason);
     expect(forum.facts('relay.commit_submitted')).toEqual([]);

@@ -25,7 +25,7 @@ export interface RelayerChain {
   readonly forum: MemoryForum;
   /** The JSON log lines of chain and relayers. */
   readonly lines: string[];
-  /** The relayers' clock: real time plus an offset of the test. */
+  /** The relayers' clock: real time plus an offset that the test sets. */
   readonly clock: { ahead: number };
   relayer(changes?: Partial<RelayerConfig>): Relayer;
   /** Switches automatic mining; switching it on mines pending transactions. */
@@ -34,7 +34,7 @@ export interface RelayerChain {
   inPool(count: number): Promise<boolean>;
 }
 
-/** The chain ends with the test. With `owned`, contracts of that kind are deployed by another owner. */
+/** Opens a chain that stops with the test. With `owned`, another owner deploys contracts of this kind. */
 export async function openRelayerChain(owned?: ContractProfile['name']): Promise<RelayerChain> {
   const lines: string[] = [];
   const logger = recordingLogger(lines);
@@ -95,7 +95,7 @@ export async function isSettled(forum: MemoryForum): Promise<boolean> {
   return (await forum.unsettledChambers(1)).length === 0;
 }
 
-/** The hashes of the transactions that committed the chamber and deployed its ideas. */
+/** Resolves to the hashes of the transactions that committed the chamber and deployed its ideas. */
 export async function onChain(
   { rpc, config }: { readonly rpc: Rpc; readonly config: Pick<RelayerConfig, 'registryAddress' | 'factoryAddress'> },
   chamberId: number,
@@ -115,17 +115,17 @@ export async function onChain(
 
 const GWEI = 1_000_000_000n;
 
-interface ByHand {
+interface OutsideTransaction {
   readonly nonce?: number;
   readonly fee?: bigint;
   readonly to?: 'registry' | 'factory';
   readonly data?: Hex;
 }
 
-/** Sends a transaction of the relayer's account that is not in its log. */
-export async function byHand(
+/** Signs a transaction of the relayer's account that is not in its log; resolves to the raw transaction. */
+export async function signOutsideLog(
   { config }: Pick<RelayerChain, 'config'>,
-  { nonce = 0, fee = 10n * GWEI, to, data = '0x' }: ByHand,
+  { nonce = 0, fee = 10n * GWEI, to, data = '0x' }: OutsideTransaction,
 ): Promise<Hex> {
   const { chainId, privateKey, registryAddress, factoryAddress } = config;
   const address =
@@ -135,12 +135,12 @@ export async function byHand(
   return (await signTransaction(openAccount(privateKey), unsigned)).rawTransaction;
 }
 
-/** Uses up a nonce of the relayer's account with a transaction that is not in its log. */
-export async function sendForeign(opened: RelayerChain, nonce: number): Promise<void> {
-  await sendRaw(opened.rpc, await byHand(opened, { nonce }));
+/** Consumes a nonce of the relayer's account with a transaction that is not in its log. */
+export async function consumeNonce(opened: RelayerChain, nonce: number): Promise<void> {
+  await sendRaw(opened.rpc, await signOutsideLog(opened, { nonce }));
 }
 
-/** Advances the clock by `ahead` milliseconds before each check. */
+/** Waits until every chamber is settled. Advances the clock by `ahead` milliseconds before each check. */
 export async function untilSettled({ forum, clock }: RelayerChain, ahead = 0): Promise<void> {
   await until(() => {
     clock.ahead += ahead;
@@ -149,7 +149,7 @@ export async function untilSettled({ forum, clock }: RelayerChain, ahead = 0): P
 }
 
 /** Advances clock and blocks until every chamber is settled and reverting simulations have failed. */
-export async function untilRefused({ forum, clock, rpc }: RelayerChain): Promise<void> {
+export async function untilFailed({ forum, clock, rpc }: RelayerChain): Promise<void> {
   await until(async () => {
     clock.ahead += 2_000;
     await rpc.request('evm_mine', []);

@@ -6,7 +6,7 @@ import { REFERENCE } from '../../src/relayer/contracts.ts';
 import { DEADLINES, type Deadlines, type Hex, toTimestamp } from '../../src/vocabulary/values.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
-import { expectSettledOnce, isSettled, openRelayerChain, type RelayerChain, untilRefused } from './relayer-chain.ts';
+import { expectSettledOnce, isSettled, openRelayerChain, type RelayerChain, untilFailed } from './relayer-chain.ts';
 
 let opened: RelayerChain;
 beforeEach(async () => {
@@ -73,7 +73,7 @@ test('the relayer records the reason of a reverted deployment and continues with
     { ticker: 'GOOD', backers: 2 },
   ]);
   const relayer = opened.relayer();
-  await untilRefused(opened);
+  await untilFailed(opened);
 
   expect(forum.facts('idea.deploy_failed')).toEqual([
     { ideaId: 'idea-1', txHash: null, reason: `ERC20InvalidReceiver(0x${'0'.repeat(40)})` },

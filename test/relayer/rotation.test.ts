@@ -1,5 +1,5 @@
-// Changing the relayer's key: the owner appoints the new account, the service restarts with its key, and pending work of the old account completes
-// exactly once.
+// Tests a change of the relayer's key: the owner appoints the new account, the service restarts with its key, and pending work of the old
+// account completes exactly once.
 import { beforeEach, expect, test } from 'vitest';
 import { readReceipt, sendRaw } from '../../src/relayer/chain-client.ts';
 import { setRelayer } from '../../src/relayer/owner.ts';
@@ -8,10 +8,10 @@ import { addChamber } from './chambers.ts';
 import { fund, NEXT, NEXT_KEY, openOwner } from './owner-account.ts';
 import { expectSettledOnce, isSettled, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
 
-let stage: RelayerChain;
+let opened: RelayerChain;
 beforeEach(async () => {
-  stage = await openRelayerChain('reference');
-  await fund(stage.rpc, NEXT);
+  opened = await openRelayerChain('reference');
+  await fund(opened.rpc, NEXT);
 });
 
 const IDEAS = [
@@ -20,33 +20,33 @@ const IDEAS = [
 ] as const;
 
 async function rotate(): Promise<void> {
-  await setRelayer(await openOwner(stage.rpc), stage.config, NEXT);
+  await setRelayer(await openOwner(opened.rpc), opened.config, NEXT);
 }
 
 /** Changes the key while a commitment of the old account is pending, which the node then forgets. */
 async function rotateWhileCommitting() {
-  const { forum, rpc } = stage;
-  const relayer = stage.relayer();
-  await stage.automine(false);
+  const { forum, rpc } = opened;
+  const relayer = opened.relayer();
+  await opened.automine(false);
   addChamber(forum, 1, IDEAS);
   await until(() => forum.facts('relay.commit_submitted').length === 1);
   await relayer.stop();
   await rpc.request('anvil_dropAllTransactions', []);
-  await stage.automine(true);
+  await opened.automine(true);
   await rotate();
   return forum.facts('relay.commit_submitted')[0];
 }
 
-test('a commitment left pending by the old key is completed with the new one', async () => {
+test('the new key completes a commitment that the old key left pending', async () => {
   await rotateWhileCommitting();
-  stage.relayer({ privateKey: NEXT_KEY });
-  await expectSettledOnce(stage);
-  expect(stage.forum.facts('relay.commit_submitted')).toHaveLength(2);
+  opened.relayer({ privateKey: NEXT_KEY });
+  await expectSettledOnce(opened);
+  expect(opened.forum.facts('relay.commit_submitted')).toHaveLength(2);
 });
 
 test('a service that still has the old key raises an alert and sends nothing', async () => {
-  const { forum } = stage;
-  const relayer = stage.relayer();
+  const { forum } = opened;
+  const relayer = opened.relayer();
   addChamber(forum, 1, IDEAS);
   await until(() => isSettled(forum));
   await rotate();
@@ -55,33 +55,33 @@ test('a service that still has the old key raises an alert and sends nothing', a
   expect(relayer.status().reason).toMatch(/^chamber 2: NotRelayer\(0x/);
   await relayer.stop();
 
-  stage.relayer({ privateKey: NEXT_KEY });
-  await expectSettledOnce(stage);
+  opened.relayer({ privateKey: NEXT_KEY });
+  await expectSettledOnce(opened);
 });
 
 test('a commitment of the old key that is mined after the change reverts, and the new one counts', async () => {
-  const { rpc } = stage;
+  const { rpc } = opened;
   const pending = await rotateWhileCommitting();
   await sendRaw(rpc, pending?.rawTransaction ?? '0x');
   await until(async () => (await readReceipt(rpc, pending?.txHash ?? '0x'))?.status === 0);
-  stage.relayer({ privateKey: NEXT_KEY });
-  await expectSettledOnce(stage);
+  opened.relayer({ privateKey: NEXT_KEY });
+  await expectSettledOnce(opened);
 });
 
 test('the old key’s last transaction counts, even if the node would accept a second one', async () => {
-  const { forum, proxy } = stage;
+  const { forum, proxy } = opened;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   forum.beforeRecord = ({ type }) => {
     if (type === 'idea.deployed') throw new Error('the disk is full');
   };
-  const relayer = stage.relayer();
-  await until(() => stage.lines.some((line) => line.includes('round failed')));
+  const relayer = opened.relayer();
+  await until(() => opened.lines.some((line) => line.includes('round failed')));
   await relayer.stop();
   forum.beforeRecord = () => {};
   await rotate();
 
   proxy.fault = (method) => (method === 'eth_estimateGas' ? { kind: 'result', result: '0x2dc6c0' } : undefined);
-  stage.relayer({ privateKey: NEXT_KEY, rpcUrl: proxy.url });
-  await expectSettledOnce(stage);
+  opened.relayer({ privateKey: NEXT_KEY, rpcUrl: proxy.url });
+  await expectSettledOnce(opened);
   expect(forum.facts('relay.deploy_submitted')).toHaveLength(1);
 });

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { atEnd } from '../kit/temporary.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
@@ -8,7 +8,7 @@ import { isSettled, onChain, openRelayerChain, type RelayerChain } from './relay
 let opened: RelayerChain;
 let proxy: FaultProxy;
 beforeEach(async () => {
-  // After the relayers have stopped.
+  // Runs after the relayers have stopped.
   atEnd(() => {
     const log = opened.lines.join('\n');
     for (const secret of [API_KEY, proxy.url, opened.config.privateKey]) expect(log).not.toContain(secret);
@@ -21,26 +21,24 @@ const HEARTBEAT_MILLIS = 5_000;
 const OUTAGE_MILLIS_MAX = 30_000;
 const HTML = '<html>502 Bad Gateway</html>';
 const FAULTS: readonly (readonly [string, Fault])[] = [
-  ['does not answer in time', { kind: 'hang' }],
+  ['does not respond in time', { kind: 'hang' }],
   ['resets connections', { kind: 'reset' }],
-  ['answers 429', { kind: 'status', status: 429, body: '{"jsonrpc":"2.0","id":1,"result":"0x1"}' }],
-  ['answers 500', { kind: 'status', status: 500, body: 'oops' }],
-  ['answers with HTML', { kind: 'status', status: 200, body: HTML }],
-  ['answers 403 with HTML', { kind: 'status', status: 403, body: HTML }],
-  ['answers with null', { kind: 'result', result: null }],
-  ['answers with numbers in place of quantities', { kind: 'result', result: 7 }],
+  ['returns HTTP 429', { kind: 'status', status: 429, body: '{"jsonrpc":"2.0","id":1,"result":"0x1"}' }],
+  ['returns HTTP 500', { kind: 'status', status: 500, body: 'oops' }],
+  ['returns HTML', { kind: 'status', status: 200, body: HTML }],
+  ['returns HTTP 403 with HTML', { kind: 'status', status: 403, body: HTML }],
+  ['returns null', { kind: 'result', result: null }],
+  ['returns numbers instead of quantities', { kind: 'result', result: 7 }],
 ];
 
-describe.each(FAULTS)('an RPC that %s', (_title, fault) => {
-  test('an RPC fault delays the work until the RPC recovers', async () => {
-    proxy.fault = () => fault;
-    addChamber(opened.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
-    const relayer = opened.relayer({ rpcUrl: proxy.url });
-    await until(() => proxy.requests.length >= 3 && relayer.status().reason !== undefined);
-    expect(relayer.status()).toMatchObject({ ok: true, pending: 1 });
-    proxy.fault = () => undefined;
-    await expectOnce();
-  });
+test.each(FAULTS)('an RPC that %s delays the work until it recovers', async (_title, fault) => {
+  proxy.fault = () => fault;
+  addChamber(opened.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  const relayer = opened.relayer({ rpcUrl: proxy.url });
+  await until(() => proxy.requests.length >= 3 && relayer.status().reason !== undefined);
+  expect(relayer.status()).toMatchObject({ ok: true, pending: 1 });
+  proxy.fault = () => undefined;
+  await expectOnce();
 });
 
 test('an RPC outage without pending work raises an alert after half a minute, until the RPC is back', async () => {
@@ -161,9 +159,9 @@ test('an idle relayer makes three requests in each heartbeat', async () => {
   addChamber(opened.forum, 1, []);
   opened.relayer({ rpcUrl: proxy.url });
   await until(() => isSettled(opened.forum));
-  for (let look = 0; look < 2; look++) await beatOnce();
+  for (let look = 0; look < 2; look++) await awaitHeartbeat();
   const before = proxy.requests.length;
-  await beatOnce();
+  await awaitHeartbeat();
   expect(proxy.requests.slice(before).sort()).toEqual([
     'eth_chainId',
     'eth_getBlockByNumber',
@@ -171,7 +169,7 @@ test('an idle relayer makes three requests in each heartbeat', async () => {
   ]);
 });
 
-async function beatOnce(): Promise<void> {
+async function awaitHeartbeat(): Promise<void> {
   const before = proxy.requests.length;
   opened.clock.ahead += 6_000;
   await until(() => proxy.requests.length >= before + 3);

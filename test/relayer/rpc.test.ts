@@ -6,7 +6,7 @@ import { atEnd } from '../kit/temporary.ts';
 import { until } from '../kit/until.ts';
 import { API_KEY, type Fault, type FaultProxy, openFaultProxy } from './fault-proxy.ts';
 
-/** A proxy that responds to every request with the fault. */
+/** Opens a proxy that responds to every request with the fault. */
 async function openFaulty(fault: Fault): Promise<FaultProxy> {
   const proxy = await openFaultProxy('http://127.0.0.1:9');
   atEnd(() => proxy.close());
@@ -35,7 +35,7 @@ test.each([
 });
 
 test.each(['invalid opcode: INVALID', 'execution reverted'])(
-  'the ordinary failure of a contract is not explained as a missing instruction: %s',
+  'an ordinary failure of a contract is not explained as a missing instruction: %s',
   async (message) => {
     const proxy = await openFaulty({ kind: 'error', message });
     expect((await failureOf(proxy.url)).message).toBe(`eth_chainId: ${message}`);
@@ -63,7 +63,7 @@ test('a password with an invalid percent sign is used unchanged', async () => {
   expect(await openRpc(`http://ann:100%zz@127.0.0.1:${port}/`).request('eth_chainId', [])).toBe('0x1');
 });
 
-test.each([500, 503, 400])('a JSON-RPC error of the node with HTTP status %d is read', async (status) => {
+test.each([500, 503, 400])('a JSON-RPC error with HTTP status %d is treated as the node’s error', async (status) => {
   const body = JSON.stringify({
     jsonrpc: '2.0',
     id: 1,

@@ -14,7 +14,7 @@ const RESULTS: Readonly<Record<string, unknown>> = {
   eth_getCode: '0x60',
 };
 
-it('an RPC that hung gets no requests for questions that have timed out', async () => {
+it('an RPC that hung gets no requests for queries that have timed out', async () => {
   let isHanging = true;
   let requests = 0;
   const rpcUrl = await serve(async (request, response) => {
@@ -26,8 +26,8 @@ it('an RPC that hung gets no requests for questions that have timed out', async 
   const reader = new TokenReader({ rpcUrl, chainId: 1, answerMillisMax: ANSWER_MILLIS });
   atEnd(() => reader.close());
   const question = { kind: 'contract', address: ADDRESS } as const;
-  const asked = await Promise.allSettled(Array.from({ length: QUESTIONS }, () => reader.answer(question)));
-  expect(asked.every(({ status }) => status === 'rejected')).toBe(true);
+  const results = await Promise.allSettled(Array.from({ length: QUESTIONS }, () => reader.answer(question)));
+  expect(results.every(({ status }) => status === 'rejected')).toBe(true);
   await sleep(ANSWER_MILLIS / 2);
   isHanging = false;
   const requestsBefore = requests;

@@ -1,4 +1,4 @@
-// Wrong contract settings are reported before the first commitment, each with the variable to change.
+// Tests that wrong contract settings are reported before the first commitment, each with the variable to change.
 import type { Address } from 'viem';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type DevChain, startDevChain } from '../../src/dev-chain/dev-chain.ts';
@@ -36,7 +36,7 @@ test('the development chain’s contracts pass the check: ChamberNotCommitted is
   expect(await faults()).toEqual([]);
 });
 
-test('swapped addresses are found', async () => {
+test('swapped addresses are reported', async () => {
   const { registryAddress, factoryAddress } = sound;
   const [fault, ...others] = await faults({ registryAddress: factoryAddress, factoryAddress: registryAddress });
   expect(fault).toEqual({
@@ -46,27 +46,27 @@ test('swapped addresses are found', async () => {
   expect(others).toEqual([]);
 });
 
-test('swapped addresses are found when the account is wrong too', async () => {
+test('swapped addresses are reported even if the account is wrong too', async () => {
   const { registryAddress, factoryAddress } = sound;
   const swapped = { registryAddress: factoryAddress, factoryAddress: registryAddress };
   expect(await faults({ ...swapped, relayer: NEXT })).toMatchObject([{ problem: expect.stringContaining('swap') }]);
 });
 
-test('a factory with swapped constructor arguments is found', async () => {
+test('a factory with swapped constructor arguments is reported', async () => {
   const { address: factoryAddress } = await deployContract(rpc, 'IdeaFactory', relayer, sound.registryAddress);
   expect(await faults({ factoryAddress })).toMatchObject([
     { variable: 'IDEA_FACTORY_ADDRESS', problem: expect.stringContaining('constructor arguments swapped') },
   ]);
 });
 
-test('a factory of another registry is found', async () => {
+test('a factory of another registry is reported', async () => {
   const { factoryAddress, registryAddress } = await deployFor(rpc, chain.config.privateKey);
   expect(await faults({ factoryAddress })).toMatchObject([
     { variable: 'IDEA_FACTORY_ADDRESS', problem: expect.stringContaining(`uses the registry ${registryAddress}`) },
   ]);
 });
 
-test('contracts that reject the caller are found, until the owner appoints the account', async () => {
+test('contracts that reject the caller are reported until the owner appoints the account', async () => {
   const addresses = await deployFor(rpc, chain.config.privateKey);
   const wiring = { ...addresses, relayer: NEXT };
   expect(await faults(wiring)).toMatchObject([
@@ -78,7 +78,7 @@ test('contracts that reject the caller are found, until the owner appoints the a
   expect(await setRelayer(await openOwner(rpc), addresses, NEXT)).toEqual([]);
 });
 
-test('other contracts are found by their empty reverts', async () => {
+test('unrelated contracts are detected by their empty reverts', async () => {
   const { address: registryAddress } = await deployContract(rpc, 'quorum/QuorumFactory', relayer);
   const found = await faults({ registryAddress });
   expect(found.map(({ variable }) => variable)).toEqual(['CHAMBER_REGISTRY_ADDRESS', 'IDEA_FACTORY_ADDRESS']);
@@ -97,7 +97,7 @@ test.each([
   ]);
 });
 
-test('a quorum dealer that is not the relayer is found', async () => {
+test('a quorum dealer that is not the relayer is reported', async () => {
   const addresses = await deployFor(rpc, NEXT_KEY, 'quorum');
   expect(await faults({ ...addresses, contracts: quorumContracts(), relayer: NEXT })).toEqual([]);
   expect(await faults({ ...addresses, contracts: quorumContracts() })).toMatchObject([

@@ -1,4 +1,4 @@
-// An idea whose text is withheld: the relayer sends no withheld text to the chain.
+// Tests that the relayer sends no withheld text to the chain.
 import { expect, test } from 'vitest';
 import type { MoveFact } from '../../src/vocabulary/events.ts';
 import { WITHHELD_TEXT, type Withheld } from '../../src/vocabulary/withheld.ts';
@@ -17,7 +17,7 @@ const WITHHELD: Withheld = {
   signature: `${'C'.repeat(85)}A`,
 };
 
-/** The stub of an amendment of idea-1. */
+/** Appends the stub of an amendment of idea-1. */
 function withholdText(forum: MemoryForum): void {
   const payload = { ideaId: 'idea-1', version: 2, description: '' };
   forum.move(1, 'did:key:ann', { type: 'chamber.amended', payload, withheld: WITHHELD } as MoveFact);
