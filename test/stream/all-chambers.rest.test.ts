@@ -1,4 +1,4 @@
-// GET /events: the lines of all chambers over WebSocket, server-sent events and pages, through disconnects and a kill -9.
+// Tests GET /events: the lines of all chambers over WebSocket, server-sent events and pages, through disconnects and kill -9.
 import { describe, expect, it } from 'vitest';
 import { debateOf, Load, must, seatPlayers } from '../durability/players.ts';
 import { HOUR } from '../kit/clock.ts';
@@ -13,9 +13,9 @@ onSqliteOnly('the order of all chambers’ lines is that of one process');
 
 const DISCONNECTS = 100;
 const KILLS = 3;
-/** FIREHOSE_CHAMBERS overrides it. */
+/** FIREHOSE_CHAMBERS overrides the number. */
 const CHAMBERS = Number(process.env['FIREHOSE_CHAMBERS'] ?? 40);
-/** While a consumer reads at most as many lines, so that it never waits for lines that nobody adds. */
+/** A consumer reads at most this many lines meanwhile, so that it never waits for lines that nobody adds. */
 const MOVES_PER_READ = 12;
 const LIMIT_MS = 180_000 + 400 * CHAMBERS;
 
@@ -29,7 +29,7 @@ function cursorOf(line: string): string {
   return `${chamberId}:${eventId}`;
 }
 
-/** The lines by chamber, in the order in which they came. */
+/** Groups the lines by chamber, in the order received. */
 function byChamber(lines: readonly string[]): ReadonlyMap<number, readonly string[]> {
   const chambers = new Map<number, string[]>();
   for (const line of lines) {
@@ -39,15 +39,15 @@ function byChamber(lines: readonly string[]): ReadonlyMap<number, readonly strin
   return chambers;
 }
 
-/** What each chamber's own pages hold. */
+/** Resolves to the lines in each chamber's own pages. */
 async function storedByChamber(running: { readonly url: string }, ids: Iterable<number>) {
   const stored = new Map<number, readonly string[]>();
   for (const id of ids) stored.set(id, await page(running, `/chambers/${id}/events?limit=10000`));
   return stored;
 }
 
-/** Two chambers with lines between each other's, and accounts between those. */
-async function interleaved() {
+/** Runs a service whose log interleaves the lines of two chambers and of accounts. */
+async function runInterleaved() {
   const running = await run();
   const [one, two] = await debatingChambers(running, 2);
   await two?.('two: third');
@@ -57,15 +57,15 @@ async function interleaved() {
 }
 
 describe('GET /events', () => {
-  it('returns the lines of all chambers as they are in theirs, without accounts', async () => {
-    const { running, cursors } = await interleaved();
+  it('GET /events returns the lines of all chambers unchanged, without accounts', async () => {
+    const { running, cursors } = await runInterleaved();
     const lines = await page(running, '/events');
     expect(lines.map(cursorOf)).toEqual(cursors);
     expect(byChamber(lines)).toEqual(await storedByChamber(running, [1, 2]));
   });
 
-  it('continues after the last line of a page', async () => {
-    const { running, cursors } = await interleaved();
+  it('a page of all chambers continues after the last line of the previous one', async () => {
+    const { running, cursors } = await runInterleaved();
     const lines: string[] = [];
     for (let after = '0'; ; after = cursorOf(lines.at(-1) ?? '')) {
       const next = await page(running, `/events?after=${after}&limit=4`);
@@ -76,8 +76,8 @@ describe('GET /events', () => {
     expect(await page(running, '/events?after=1:3')).toEqual([]);
   });
 
-  it('reads past more accounts than a page passes over', async () => {
-    const { running, debate, cursors } = await interleaved();
+  it('GET /events skips more account events than one read covers', async () => {
+    const { running, debate, cursors } = await runInterleaved();
     const { log } = running.service.forum.store;
     const place = await log.lastPlace();
     const at = running.clock.read();
@@ -93,8 +93,8 @@ describe('GET /events', () => {
     expect((await take(source, 1)).map(({ id }) => id)).toEqual(['1:4']);
   });
 
-  it('streams history and live lines over a WebSocket, or only live ones without a cursor', async () => {
-    const { running, debate, cursors } = await interleaved();
+  it('a WebSocket at /events gets history and live lines, or only live lines without a cursor', async () => {
+    const { running, debate, cursors } = await runInterleaved();
     const [all, live] = [await consume(running, '/events?after=0'), await consume(running, '/events')];
     await debate();
     await all.until(7);
@@ -103,16 +103,16 @@ describe('GET /events', () => {
     expect(live.lines).toEqual(all.lines.slice(-1));
   });
 
-  it('streams server-sent events whose id is the cursor, resumed by Last-Event-ID', async () => {
-    const { running, cursors } = await interleaved();
+  it('server-sent events of all chambers have the cursor as id, and resume with Last-Event-ID', async () => {
+    const { running, cursors } = await runInterleaved();
     const source = await openSource(running, '/events?after=0', { 'last-event-id': '2:1' });
     const received = await take(source, 3);
     expect(received.map(({ id }) => id)).toEqual(cursors.slice(3));
     expect(received.map(({ data }) => cursorOf(data))).toEqual(cursors.slice(3));
   });
 
-  it('ends with the service', async () => {
-    const { running } = await interleaved();
+  it('a stream of all chambers closes with 1012 when the service stops', async () => {
+    const { running } = await runInterleaved();
     const consumer = await consume(running, '/events');
     const [code] = await Promise.all([consumer.closed(), running.stop()]);
     expect(code).toBe(1012);
@@ -128,8 +128,8 @@ describe('GET /events', () => {
     ['?end=settled', 400, 'FORUM_ERR_VALIDATION'],
     ['?after=0&log=another', 409, 'FORUM_ERR_CONFLICT'],
     ['?after=abc&log=another', 400, 'FORUM_ERR_VALIDATION'],
-  ])('rejects %s with %i', async (query, status, error) => {
-    const { running } = await interleaved();
+  ])('GET /events%s is rejected with %i', async (query, status, error) => {
+    const { running } = await runInterleaved();
     const rejected = { status, body: { error } };
     expect(await subscribe(running, `/events${query}`)).toMatchObject({ refusal: rejected });
     for (const accept of ['text/event-stream', '*/*']) {
@@ -138,8 +138,8 @@ describe('GET /events', () => {
     }
   });
 
-  it('limits only pages', async () => {
-    const { running } = await interleaved();
+  it('GET /events accepts a limit for pages only', async () => {
+    const { running } = await runInterleaved();
     expect((await page(running, '/events?limit=1')).length).toBe(1);
     for (const limit of ['0', '10001']) expect((await fetch(`${running.url}/events?limit=${limit}`)).status).toBe(400);
     expect(await subscribe(running, '/events?limit=1')).toMatchObject({ refusal: { status: 400 } });
@@ -147,7 +147,7 @@ describe('GET /events', () => {
 });
 
 describe('a consumer of all chambers that resumes by its last line', { timeout: LIMIT_MS }, () => {
-  it(`gets each line of ${CHAMBERS} chambers once, in its chamber's order, through ${DISCONNECTS} disconnects and ${KILLS} kills`, async () => {
+  it(`a consumer gets each line of ${CHAMBERS} chambers once, in its chamber's order, through ${DISCONNECTS} disconnects and ${KILLS} kills`, async () => {
     const path = temporaryDatabase();
     const players = await seatPlayers(path, CHAMBERS / 2);
     const random = new Random(4);
@@ -181,7 +181,7 @@ describe('a consumer of all chambers that resumes by its last line', { timeout: 
   });
 });
 
-/** Reads some lines after the cursor, over a connection of one of three kinds that is then cut. */
+/** Reads some lines after the cursor over one of three kinds of connection, then cuts the connection. */
 async function readSome(
   service: { readonly url: string },
   { cursor, wanted, kind }: { readonly cursor: string; readonly wanted: number; readonly kind: number },
@@ -199,7 +199,7 @@ async function readSome(
   return consumer.lines;
 }
 
-/** Chambers in DEBATE, with events 1 and 2; returns what adds an event to each. */
+/** Opens chambers in DEBATE, with events 1 and 2; resolves to functions that add an event to each. */
 async function debatingChambers(running: Running, count: number) {
   const by = await newAgent(running);
   const ids: number[] = [];

@@ -1,4 +1,4 @@
-// A stream that has ended leaves nothing behind, however long its connection is kept.
+// Tests that a stream that has ended leaves nothing behind, however long its connection stays open.
 import { subscribe as subscribeTo, unsubscribe } from 'node:diagnostics_channel';
 import { Agent, get as httpGet } from 'node:http';
 import type { Socket } from 'node:net';
@@ -11,11 +11,11 @@ import { atEnd } from '../kit/temporary.ts';
 
 const STREAMS = 2_000;
 const STREAMS_PER_ADDRESS_MAX = '2';
-/** Node warns above this number of listeners of one kind. */
+/** Node warns if an event has more listeners. */
 const LISTENERS_MAX = 10;
 
-/** A chamber that is over, with 3 events. */
-async function overChamber(running: Running): Promise<string> {
+/** Ends a chamber with 3 events; resolves to the path of its stream. */
+async function endChamber(running: Running): Promise<string> {
   const { id } = await debating(running);
   running.clock.advance(5 * HOUR);
   await recordCommit(running.service.forum, id);
@@ -42,9 +42,9 @@ function readStream(url: string, agent: Agent): Promise<string> {
   });
 }
 
-it('frees its slot and all that was attached to its connection', async () => {
+it('a stream that ends frees its slot and removes all listeners from its connection', async () => {
   const running = await run({ STREAMS_PER_ADDRESS_MAX });
-  const path = await overChamber(running);
+  const path = await endChamber(running);
   const sockets = acceptedSockets();
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   atEnd(() => agent.destroy());

@@ -1,4 +1,4 @@
-// Peers that are silently gone or read nothing are cut; slow ones are not.
+// Tests that the service closes connections of peers that are silently gone or read nothing, but not of slow peers.
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
@@ -8,11 +8,11 @@ import { RawSocket } from '../kit/raw-socket.ts';
 import { type Running, runDebating } from '../kit/service.ts';
 
 const SETTINGS = { STREAM_PING_SECONDS: '1', STREAM_DEAD_SECONDS: '2' };
-/** Twice as long as a peer may be. */
+/** More than twice as long as a peer may be silent. */
 const SILENT_MS = 5_000;
 const BULK = 'x'.repeat(8_000);
 
-/** A WebSocket peer that answers no ping. */
+/** Opens a WebSocket peer that answers no ping. */
 async function mutePeer({ url }: Running, chamberId: number): Promise<RawSocket> {
   const socket = await RawSocket.open(url);
   socket.write(
@@ -31,7 +31,7 @@ async function openSource({ url }: Running, chamberId: number): Promise<RawSocke
 }
 
 describe('a peer', { timeout: 180_000 }, () => {
-  it('that returns no pong is cut, and one that does is not', async () => {
+  it('a peer that returns no pong is disconnected, and a peer that does is not', async () => {
     const { running, id, debate } = await runDebating(SETTINGS);
     const alive = await consume(running, `/chambers/${id}/stream?after=0`);
     const mute = await mutePeer(running, id);
@@ -41,7 +41,7 @@ describe('a peer', { timeout: 180_000 }, () => {
     expect(alive.closeCode).toBeUndefined();
   });
 
-  it('that stops reading within a backlog is cut', async () => {
+  it('a peer that stops reading within a backlog is disconnected', async () => {
     const { running, by, id } = await runDebating(SETTINGS);
     const stopped = await mutePeer(running, id);
     stopped.socket.pause();
@@ -52,11 +52,11 @@ describe('a peer', { timeout: 180_000 }, () => {
     expect(stopped.received).not.toContain('"eventId":802,');
   });
 
-  it('that reads slowly through a backlog gets everything, however long it takes', async () => {
+  it('a peer that reads a backlog slowly gets everything, however long that takes', async () => {
     const { running, by, id } = await runDebating(SETTINGS);
     await appendDebates(running, { did: by.did, chamberId: id, count: 1_500, bulk: BULK });
     const slow = await consume(running, `/chambers/${id}/stream?after=0`);
-    // Longer than a peer may be silent, in steps that each let a part through.
+    // Takes longer than a peer may be silent, but reads a part in each step.
     for (let step = 0; step < 10; step++) {
       slow.socket.pause();
       await sleep(450);
@@ -69,7 +69,7 @@ describe('a peer', { timeout: 180_000 }, () => {
 });
 
 describe('a reader of server-sent events', { timeout: 180_000 }, () => {
-  it('whose buffered bytes do not drain is cut, and one that merely waits gets keep-alives', async () => {
+  it('a reader of server-sent events that does not drain its buffer is disconnected, and an idle one gets keep-alives', async () => {
     const { running, by, id, debate } = await runDebating(SETTINGS);
     const [stopped, waiting] = [await openSource(running, id), await openSource(running, id)];
     stopped.socket.pause();

@@ -1,4 +1,4 @@
-// Notes under many chambers and disconnects: each change of a phase once on each connection, and nothing for readers without notes.
+// Tests notes with many chambers and disconnects: each connection gets each phase change once, and readers without notes get none.
 // NOTES_CHAMBERS=1000 NOTES_CUTS=50 is the full size.
 import { expect, it } from 'vitest';
 import type { Phase } from '../../src/vocabulary/values.ts';
@@ -9,7 +9,7 @@ import { until } from '../kit/until.ts';
 
 const { NOTES_CHAMBERS = '20', NOTES_CUTS = '10', NOTES_SEED = '1' } = process.env;
 const [CHAMBERS, CUTS] = [Number(NOTES_CHAMBERS), Number(NOTES_CUTS)];
-/** What the creator and another member do in a chamber, which is its first event. */
+/** The moves of the creator and another member after the creation of a chamber. */
 const MOVES = [
   ['creator', 'join'],
   ['other', 'join'],
@@ -21,7 +21,7 @@ const MOVES = [
 ] as const;
 const PACE = { turnSeconds: 60, rounds: { proposal: 1, debate: 1 } };
 const EVENTS = 1 + MOVES.length;
-/** The event after which each phase begins, by which a reader knows it; nobody commits. */
+/** The event after which each phase begins; nobody commits. */
 const BEGUN_BY: Readonly<Partial<Record<Phase, number>>> = { PROPOSAL: 4, DEBATE: 6, ALLOCATE_COMMIT: 8 };
 const CHAMBERS_AT_ONCE = 20;
 
@@ -39,7 +39,7 @@ interface Reader {
   readonly connections: Consumer[];
 }
 
-it(`come once on each connection: ${CHAMBERS} chambers, ${CUTS} disconnects (NOTES_SEED=${NOTES_SEED})`, {
+it(`each connection gets each note once: ${CHAMBERS} chambers, ${CUTS} disconnects (NOTES_SEED=${NOTES_SEED})`, {
   timeout: 30_000 + CHAMBERS * 1_000,
 }, async () => {
   const random = new Random(Number(NOTES_SEED));
@@ -74,7 +74,7 @@ it(`come once on each connection: ${CHAMBERS} chambers, ${CUTS} disconnects (NOT
   }
 });
 
-/** What the connection was told agrees with the events that it received: the changes after caught-up, each once and in its place. */
+/** Expects the notes of the connection to match its events: each change after caught-up once, and after the right event. */
 function expectNotes(connection: Consumer): void {
   let isCaughtUp = false;
   const noted: Phase[] = [];
@@ -98,12 +98,12 @@ function expectNotes(connection: Consumer): void {
     }
   }
   if (connection.closeCode === undefined) expect(isCaughtUp).toBe(true);
-  // A connection that was cut may have ended between the line and its note.
+  // A cut connection may have ended between a line and its note.
   expect(expected.slice(0, noted.length)).toEqual(noted);
   expect(expected.length - noted.length).toBeLessThanOrEqual(connection.closeCode === undefined ? 0 : 1);
 }
 
-/** Whether a note of its last connection said so. */
+/** Whether a note on the reader's last connection announced the last phase. */
 function knowsTheEnd({ connections }: Reader): boolean {
   return messagesOf(connections.at(-1)).some(
     ({ note, eventId, to }) => to === 'ALLOCATE_COMMIT' || (note === 'caught-up' && eventId === EVENTS),

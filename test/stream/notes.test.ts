@@ -1,4 +1,4 @@
-// Notes on a chamber's stream: only for readers that ask for them, after the lines that came before, each change once.
+// Tests notes on a chamber's stream: only readers that ask for them get notes, after the earlier lines, and each change once.
 import { expect, it } from 'vitest';
 import { PhaseNotes } from '../../src/stream/notes.ts';
 import { deadlinesFrom, recordCommit } from '../kit/chambers.ts';
@@ -29,14 +29,14 @@ async function paced(running: Running, changes: object = {}) {
 }
 
 const notes = ({ lines }: Consumer) => lines.map((line) => JSON.parse(line)).filter((message) => 'note' in message);
-/** What came, in short: ids of events and kinds of notes. */
+/** Returns the received messages in short form: the ids of events and the kinds of notes. */
 const order = ({ lines }: Pick<Consumer, 'lines'>) =>
   lines.map((line) => {
     const { eventId, note, to } = JSON.parse(line);
     return note === undefined ? eventId : (to ?? note);
   });
 
-it('tells a reader that it has caught up, and each change of the phase after the lines before it', async () => {
+it('a reader gets a note when it has caught up, and one for each phase change after the earlier lines', async () => {
   const running = await run();
   const { id, ann, bob, act, path } = await paced(running);
   const consumer = await consume(running, `${path}?after=0&notes=1`);
@@ -76,13 +76,13 @@ it('tells a reader that it has caught up, and each change of the phase after the
   expect(order(late)).toEqual([8, 9, 'caught-up']);
 });
 
-/** Nobody commits: the phases end at their deadlines, and the chain has the root. */
+/** Lets the phases end at their deadlines, without commitments, and records the root on the chain. */
 async function recordEnd(running: Running, id: number): Promise<void> {
   running.clock.set(Date.parse(deadlinesFrom(START).allocateRevealDeadline));
   await recordCommit(running.service.forum, id);
 }
 
-it('notes a phase before its lines, though it began and ended within the millisecond of one page', async () => {
+it('the note of a phase precedes its lines, even if the phase began and ended within one millisecond', async () => {
   const running = await run();
   const { id, ann, bob, act } = await paced(running);
   await act(ann, 'start');
@@ -114,7 +114,7 @@ it('notes a phase before its lines, though it began and ended within the millise
   ]);
 });
 
-it('hands a page over once the state has its lines, as with lines of another node', async () => {
+it('a page, e.g. with lines of another node, is delivered once the state includes its lines', async () => {
   const running = await run();
   const { id, ann, bob, act } = await paced(running);
   await act(ann, 'start');
@@ -140,7 +140,7 @@ it('hands a page over once the state has its lines, as with lines of another nod
   expect(parts.map((part) => (typeof part === 'string' ? JSON.parse(part).to : part.count))).toEqual([2, 'DEBATE', 2]);
 });
 
-it('notes a phase that the clock ends', async () => {
+it('a phase that the clock ends causes a note', async () => {
   const running = await run();
   const lobbyDeadline = iso(START + 300);
   const { path } = await paced(running, { rounds: undefined, lobbyDeadline });
@@ -152,7 +152,7 @@ it('notes a phase that the clock ends', async () => {
   expect(notes(consumer).at(-1)).toMatchObject({ at: lobbyDeadline });
 });
 
-it('ends the stream if the chamber cannot be read when a timer is to note its phase', async () => {
+it('a stream ends if the chamber can’t be read when a note of its phase is due', async () => {
   const running = await run();
   const { path } = await paced(running, { rounds: undefined, lobbyDeadline: iso(START + 300) });
   const consumer = await consume(running, `${path}?notes=1`);
@@ -160,7 +160,7 @@ it('ends the stream if the chamber cannot be read when a timer is to note its ph
   await consumer.until(1);
   const { forum } = running.service;
   const { chamber } = forum;
-  Object.assign(forum, { chamber: () => Promise.reject(new Error('the database is away')) });
+  Object.assign(forum, { chamber: () => Promise.reject(new Error('the database is unavailable')) });
   running.clock.advance(300);
   expect(await consumer.closed()).toBe(1011);
   Object.assign(forum, { chamber });
@@ -169,7 +169,7 @@ it('ends the stream if the chamber cannot be read when a timer is to note its ph
   await again.until(1);
 });
 
-it('sends notes as server-sent events without an id', async () => {
+it('notes are server-sent events without an id', async () => {
   const running = await run();
   const { path } = await paced(running);
   const response = await fetch(`${running.url}${path}?after=2&notes=1`, { headers: { accept: 'text/event-stream' } });
@@ -180,7 +180,7 @@ it('sends notes as server-sent events without an id', async () => {
   expect(text).toMatch(/^id: 3\ndata: \{.*\}\n\nevent: note\ndata: \{"note":"caught-up","eventId":3,.*\}\n\n$/);
 });
 
-it('sends no notes to who did not ask for them', async () => {
+it('readers that did not ask for notes get none', async () => {
   const running = await run();
   const { ann, act, path } = await paced(running);
   const [socket, source] = [await consume(running, `${path}?after=0`), await openSource(running, `${path}?after=0`)];
@@ -191,7 +191,7 @@ it('sends no notes to who did not ask for them', async () => {
   expect((await take(source, 5)).map(({ id }) => id)).toEqual(['1', '2', '3', '4', '5']);
 });
 
-it.each(['/chambers/1/stream?notes=2', '/chambers/1/stream?notes=', '/events?notes=1'])('rejects %s', async (path) => {
+it.each(['/chambers/1/stream?notes=2', '/chambers/1/stream?notes=', '/events?notes=1'])('%s is rejected', async (path) => {
   const running = await run();
   await paced(running);
   expect(await subscribe(running, path)).toMatchObject({

@@ -1,4 +1,4 @@
-// A service that was paused for longer than a peer may be silent finds its consumers alive.
+// Tests that a service that was paused for longer than a peer may be silent keeps its consumers.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { debateOf, must, type Player, seatPlayers } from '../durability/players.ts';
@@ -10,7 +10,7 @@ import { temporaryDatabase } from '../kit/temporary.ts';
 const SETTINGS = { STREAM_PING_SECONDS: '1', STREAM_DEAD_SECONDS: '2' };
 const PAUSE_MS = 4_000;
 
-it('a pause longer than STREAM_DEAD_SECONDS cuts no living consumer', { timeout: 180_000 }, async () => {
+it('a pause longer than STREAM_DEAD_SECONDS disconnects no live consumer', { timeout: 180_000 }, async () => {
   const database = temporaryDatabase();
   const player = (await seatPlayers(database, 1))[0] as Player;
   const { url, pid } = await startProcess(database, SETTINGS);

@@ -1,4 +1,4 @@
-// A consumer that loses its connection a thousand times while the log grows: no gap, no repeat, no reordering.
+// Tests a consumer that loses its connection a thousand times while the log grows: no gap, no repeat, no reordering.
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
@@ -8,15 +8,15 @@ import { Random } from '../kit/random.ts';
 import { runDebating } from '../kit/service.ts';
 import { IS_ON_POSTGRES } from '../kit/store.ts';
 
-/** A read over a connection takes longer than one of a file. */
+/** Reads from PostgreSQL take longer than reads of a file. */
 const DISCONNECTS = IS_ON_POSTGRES ? 200 : 1_000;
 const SOURCE_DISCONNECTS = 100;
 const LINES_MAX = 6;
 
-/** The debate may be this many lines ahead of its consumer, which so meets history, live lines and the passage between them. */
+/** How many lines the debate may be ahead of its consumer, so that the consumer gets history, live lines and the transition between them. */
 const LEAD_MAX = 60;
 
-/** A chamber with a debate that runs until `quiet` is called, little ahead of the lines that were received. */
+/** Opens a chamber with a debate that continues until `quiet` is called, at most LEAD_MAX ahead of the received lines. */
 async function noisyChamber(lines: readonly string[]) {
   const { running, by, id } = await runDebating();
   let isOver = false;
@@ -38,7 +38,7 @@ async function noisyChamber(lines: readonly string[]) {
 }
 
 describe('a consumer that resumes by its last id', { timeout: 180_000 }, () => {
-  it(`gets every line once through ${DISCONNECTS} disconnects`, async () => {
+  it(`a consumer that resumes gets every line once through ${DISCONNECTS} disconnects`, async () => {
     const lines: string[] = [];
     const { running, path, quiet } = await noisyChamber(lines);
     const random = new Random(1);
@@ -47,7 +47,7 @@ describe('a consumer that resumes by its last id', { timeout: 180_000 }, () => {
       const consumer = await next();
       await consumer.until(random.below(LINES_MAX));
       lines.push(...consumer.lines);
-      breakOff(consumer, random);
+      dropConnection(consumer, random);
     }
     const stored = await quiet();
     const last = await next();
@@ -55,7 +55,7 @@ describe('a consumer that resumes by its last id', { timeout: 180_000 }, () => {
     expect([...lines, ...last.lines]).toEqual(stored);
   });
 
-  it(`gets every line once as server-sent events through ${SOURCE_DISCONNECTS} disconnects`, async () => {
+  it(`a consumer of server-sent events gets every line once through ${SOURCE_DISCONNECTS} disconnects`, async () => {
     const lines: string[] = [];
     const { running, path, quiet } = await noisyChamber(lines);
     const random = new Random(2);
@@ -69,7 +69,7 @@ describe('a consumer that resumes by its last id', { timeout: 180_000 }, () => {
     expect(lines).toEqual((await quiet()).slice(0, lines.length));
   });
 
-  it('gets every line once in pages of any size', async () => {
+  it('a consumer of pages gets every line once, whatever their size', async () => {
     const lines: string[] = [];
     const { running, path, quiet } = await noisyChamber(lines);
     const random = new Random(3);
@@ -81,15 +81,15 @@ describe('a consumer that resumes by its last id', { timeout: 180_000 }, () => {
   });
 });
 
-/** Ends it by a close frame, by the end of the connection, or by a reset. */
-function breakOff({ socket }: Consumer, random: Random): void {
+/** Ends the connection with a close frame, without one, or with a reset. */
+function dropConnection({ socket }: Consumer, random: Random): void {
   const how = random.below(3);
   if (how === 0) socket.close();
   else if (how === 1) socket.terminate();
   else rawSocketOf(socket).resetAndDestroy();
 }
 
-/** ws has no way to reset a connection. */
+/** Returns the TCP socket, because ws can't reset a connection. */
 function rawSocketOf(socket: Consumer['socket']): Socket {
   return (socket as unknown as { readonly _socket: Socket })._socket;
 }

@@ -1,4 +1,4 @@
-// `?end=settled`: the stream of a chamber that is over ends, after its last line.
+// Tests `?end=settled`: the stream of a chamber ends after its last line once the chamber is over.
 import { once } from 'node:events';
 import { expect, it } from 'vitest';
 import { TX_HASH } from '../../src/moves/samples.ts';
@@ -20,7 +20,7 @@ async function settle({ service, clock }: Running, id: number): Promise<void> {
   await recordCommit(service.forum, id);
 }
 
-it('closes a WebSocket with 1000 once the chamber is committed, and no other', async () => {
+it('a WebSocket with end=settled closes with 1000 once the chamber is committed, and others stay open', async () => {
   const { running, id, stream } = await inDebate();
   const ending = await consume(running, `${stream}?after=0&${ENDING}`);
   const endless = await consume(running, `${stream}?after=0`);
@@ -34,7 +34,7 @@ it('closes a WebSocket with 1000 once the chamber is committed, and no other', a
   expect([endless.lines, endless.closeCode]).toEqual([ending.lines, undefined]);
 });
 
-it('closes after history if the chamber is over already', async () => {
+it('a stream with end=settled closes after history if the chamber is over already', async () => {
   const { running, id, stream } = await inDebate();
   await settle(running, id);
   for (const [after, count] of [
@@ -48,7 +48,7 @@ it('closes after history if the chamber is over already', async () => {
   }
 });
 
-it('ends server-sent events after a comment, and stops a browser that reconnects', async () => {
+it('server-sent events with end=settled end with a comment, and a browser that reconnects gets 204', async () => {
   const { running, id, stream } = await inDebate();
   const source = await openSource(running, `${stream}?after=0&${ENDING}`);
   await take(source, 2);
@@ -59,7 +59,7 @@ it('ends server-sent events after a comment, and stops a browser that reconnects
   expect((await fetch(`${running.url}${stream}?${ENDING}`, { headers })).status).toBe(204);
 });
 
-it('waits for the deployments of the graduates', async () => {
+it('a stream with end=settled waits for the deployments of graduated ideas', async () => {
   const { running, by, stream } = await inDebate();
   const { forum } = running.service;
   expect(await createChamber(running, by)).toBe(2);
@@ -84,7 +84,7 @@ it('waits for the deployments of the graduates', async () => {
   expect(consumer.lines).toHaveLength(7);
 });
 
-it.each(['end=never', 'end=', 'end=settled&end=settled'])('rejects %s', async (query) => {
+it.each(['end=never', 'end=', 'end=settled&end=settled'])('a stream with %s is rejected', async (query) => {
   const { running, stream } = await inDebate();
   expect(await subscribe(running, `${stream}?${query}`)).toMatchObject({ refusal: { status: 400 } });
 });

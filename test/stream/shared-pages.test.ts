@@ -1,4 +1,4 @@
-// The pages of history that all readers have in common: immutable when nothing can follow their lines on the same page.
+// Tests the pages of history that all readers share: a page is immutable if no line can be added to it.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { recordCommit } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
@@ -13,7 +13,7 @@ beforeEach(async () => {
   running = await run();
 });
 
-/** A chamber in DEBATE with so many events. */
+/** Opens a chamber in DEBATE with this many events. */
 async function chamberOf(events: number): Promise<{ readonly id: number; readonly path: string }> {
   const { by, id } = await debating(running);
   await appendDebates(running, { did: by.did, chamberId: id, count: events - 2 });
@@ -32,8 +32,8 @@ async function page(path: string) {
   return { status, lines, caching: headers.get('cache-control'), end: headers.get('stream-end') };
 }
 
-describe('a page of history that all readers have in common', () => {
-  it('is immutable once it is full', async () => {
+describe('a shared page of history', () => {
+  it('a shared page is immutable once it is full', async () => {
     const { path } = await chamberOf(2_500);
     const full = { status: 200, lines: 1_000, caching: IMMUTABLE, end: null };
     expect(await page(`${path}&after=0&limit=1000`)).toEqual(full);
@@ -42,7 +42,7 @@ describe('a page of history that all readers have in common', () => {
     expect(await page(`${path}&after=2000&limit=1000`)).toEqual({ ...full, lines: 500, caching: null });
   });
 
-  it('is immutable in every chamber that is over, and the last one says that it is', async () => {
+  it('every shared page of a chamber that is over is immutable, and the last one has Stream-End', async () => {
     const { id, path } = await chamberOf(1_500);
     await settle(id);
     const first = { status: 200, lines: 1_000, caching: IMMUTABLE, end: null };
@@ -50,14 +50,14 @@ describe('a page of history that all readers have in common', () => {
     expect(await page(`${path}&after=1000&limit=1000`)).toEqual({ ...first, lines: 501, end: 'true' });
   });
 
-  it('is the last one of a chamber that is over although it is full', async () => {
+  it('a full page can be the last one of a chamber that is over', async () => {
     const { id, path } = await chamberOf(999);
     await settle(id);
     expect(await page(`${path}&after=0&limit=1000`)).toMatchObject({ lines: 1_000, caching: IMMUTABLE, end: 'true' });
     expect(await page(`${path}&after=1000&limit=1000`)).toMatchObject({ lines: 0, caching: IMMUTABLE, end: 'true' });
   });
 
-  it('is not immutable until the root is on the chain', async () => {
+  it('a page that is not full is not immutable until the root is on the chain', async () => {
     const by = await newAgent(running);
     const id = await createChamber(running, by);
     const path = `/chambers/${id}/events?log=${running.service.forum.store.log.logId}&after=0&limit=1000`;
@@ -70,21 +70,21 @@ describe('a page of history that all readers have in common', () => {
 
   it.each([
     ['without the log', (path: string) => `${path.replace(/log=\w+/, '')}&after=0&limit=1000`.replace('?&', '?')],
-    ['of another limit', (path: string) => `${path}&after=0&limit=999`],
-    ['of a larger limit', (path: string) => `${path}&after=0&limit=2000`],
+    ['with another limit', (path: string) => `${path}&after=0&limit=999`],
+    ['with a larger limit', (path: string) => `${path}&after=0&limit=2000`],
     ['after another event', (path: string) => `${path}&after=1&limit=1000`],
-  ])('is not a page %s', async (_, change) => {
+  ])('a page %s is not immutable', async (_, change) => {
     const { id, path } = await chamberOf(1_999);
     await settle(id);
     expect(await page(change(path))).toMatchObject({ status: 200, caching: null, end: null });
   });
 
-  it('of another log is 409, and no cache keeps that', async () => {
+  it('a page of another log is rejected with an uncacheable 409', async () => {
     const { path } = await chamberOf(10);
     expect(await page(path.replace(/log=\w+/, `log=${'0'.repeat(32)}`))).toMatchObject({ status: 409, caching: null });
   });
 
-  it('is none of an account', async () => {
+  it('a page of an account is not immutable', async () => {
     const by = await newAgent(running);
     const { logId } = running.service.forum.store.log;
     const path = `/agents/${by.did}/events?log=${logId}&after=0&limit=1000`;

@@ -1,4 +1,4 @@
-// A consumer that stops reading for a while loses nothing and delays no other; a closing one causes no more reads.
+// Tests that a consumer that pauses loses nothing and does not delay others, and that a closing one causes no more reads.
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it, vi } from 'vitest';
@@ -8,10 +8,10 @@ import { call, runDebating } from '../kit/service.ts';
 import { eventually } from '../kit/until.ts';
 
 const EVENTS = 200;
-/** Some 120 KB a line: together far more than the buffers of two sockets hold. */
+/** Lines of about 120 KB: together far more than the buffers of two sockets hold. */
 const BULK = { bulk: 'x'.repeat(60_000) };
 
-it('gets everything once it resumes, while others are not delayed', async () => {
+it('a consumer that paused gets everything once it resumes, and does not delay others', async () => {
   const { running, id, by } = await runDebating();
   const slow = await consume(running, `/chambers/${id}/stream`);
   const quick = await consume(running, `/chambers/${id}/stream`);
@@ -30,7 +30,7 @@ it('gets everything once it resumes, while others are not delayed', async () => 
 const CLOSE_FRAME = Buffer.from([0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe8]);
 const QUIET_MS = 500;
 
-it('causes no more reads once it is closing, even with a full socket', async () => {
+it('a closing consumer causes no more reads, even with a full socket', async () => {
   const { running, id, by } = await runDebating();
   for (let at = 0; at < EVENTS; at++) {
     await call(running, by, ['POST', `/chambers/${id}/debate`, { comment: `${at}`, refinement: BULK }]);
@@ -44,6 +44,6 @@ it('causes no more reads once it is closing, even with a full socket', async () 
   closing.write(Buffer.concat([Buffer.from(handshake), CLOSE_FRAME]));
   await eventually(() => expect(reading).toHaveBeenCalled());
   await sleep(QUIET_MS);
-  // There are more than EVENTS / 3 pages in all.
+  // There are more than EVENTS / 3 pages in total.
   expect(reading.mock.calls.length).toBeLessThan(EVENTS / 10);
 });

@@ -1,11 +1,11 @@
-// Subscriptions of a log that grows at any moment, or fails for a moment.
+// Tests subscriptions to a log that grows at any time, or fails temporarily.
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { ALL_CHAMBERS, type OrderedPage, type Page } from '../../src/log/log.ts';
 import { ReadQueue } from '../../src/log/read-queue.ts';
 import { type Source, Subscriptions } from '../../src/stream/subscription.ts';
 
-/** A chamber's log of empty lines that grows, and wakes its followers, when the test says so. */
+/** A chamber's log of empty lines. It grows, and wakes its followers, when the test calls grow(). */
 class GrowingLog implements Source {
   lastEventId = 1;
   isFailing = false;
@@ -55,7 +55,7 @@ async function microtasks(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn++) await Promise.resolve();
 }
 
-/** Opens a subscription whose consumer has room at once for every second page; returns the ids of the events it takes. */
+/** Opens a subscription whose consumer applies backpressure after every second page; returns the ids of the events that it takes. */
 function record(subscriptions: Subscriptions, after: number): readonly number[] {
   const eventIds: number[] = [];
   let pages = 0;
@@ -69,7 +69,7 @@ function record(subscriptions: Subscriptions, after: number): readonly number[] 
   return eventIds;
 }
 
-it('neither misses nor repeats an event, whenever the log grows', async () => {
+it('a subscription neither misses nor repeats an event, whenever the log grows', async () => {
   for (let first = 0; first < 40; first++) {
     for (let second = 0; second < 12; second++) {
       const log = new GrowingLog();
@@ -96,7 +96,7 @@ it('neither misses nor repeats an event, whenever the log grows', async () => {
   }
 });
 
-it('passes over the places of accounts, and counts them in the lag', async () => {
+it('a subscription to all chambers skips events of accounts, but counts them in its lag', async () => {
   for (let first = 0; first < 40; first++) {
     const log = new GrowingLog();
     const subscriptions = new Subscriptions(log);
@@ -115,7 +115,7 @@ it('passes over the places of accounts, and counts them in the lag', async () =>
   }
 });
 
-it('ends with the event with which the stream is over, once it was handed out', async () => {
+it('a subscription ends once it has delivered the event that ends the stream', async () => {
   const log = new GrowingLog();
   const subscriptions = new Subscriptions(log);
   let received = 0;
@@ -135,18 +135,18 @@ it('ends with the event with which the stream is over, once it was handed out', 
   expect(received).toBe(3);
 });
 
-/** What a new consumer gets first: how many events, or the end. */
+/** Resolves to the number of events in a new consumer's first page, or to its end. */
 function first(subscriptions: Subscriptions, after: number): Promise<number | 'ended'> {
   return new Promise((resolve) =>
     subscriptions.open(1, after, { take: ({ count }) => void resolve(count), end: () => resolve('ended') }),
   );
 }
 
-it('reads again for a consumer that comes after a failed read', async () => {
+it('a consumer that arrives after a failed read causes another read', async () => {
   const log = new GrowingLog();
   const subscriptions = new Subscriptions(log);
   log.grow();
-  // Waits at the head, so that the topic stays open while others come and go.
+  // Waits at the head, so that the topic stays open for later consumers.
   await first(subscriptions, 0);
   await nextTick();
   log.isFailing = true;
@@ -156,7 +156,7 @@ it('reads again for a consumer that comes after a failed read', async () => {
   subscriptions.stop();
 });
 
-it('hands out nothing while the allowance is spent, then every line once, and does not hold up other consumers', async () => {
+it('a subscription over its budget delivers nothing, then every line once, and does not delay others', async () => {
   const log = new GrowingLog(10);
   const subscriptions = new Subscriptions(log);
   const other = record(subscriptions, 1);

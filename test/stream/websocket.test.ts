@@ -1,4 +1,4 @@
-// WS /chambers/:id/stream (specification, Events) over real sockets.
+// Tests WS /chambers/:id/stream (specification, Events) over real sockets.
 import { describe, expect, it } from 'vitest';
 import { recordCommit } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
@@ -13,7 +13,7 @@ async function subscribed(path: string) {
 }
 
 describe('the stream of a chamber', () => {
-  it('sends every event after the cursor, then the live ones', async () => {
+  it('a stream sends every event after the cursor, then live events', async () => {
     const { running, id, debate } = await runDebating();
     await debate('third');
     const consumer = await consume(running, `/chambers/${id}/stream?after=1`);
@@ -23,14 +23,14 @@ describe('the stream of a chamber', () => {
     expect(consumer.eventIds).toEqual([2, 3, 4]);
   });
 
-  it('sends everything after 0', async () => {
+  it('a stream after 0 sends every event', async () => {
     const { running, id } = await runDebating();
     const consumer = await consume(running, `/chambers/${id}/stream?after=0`);
     await consumer.until(2);
     expect(consumer.eventIds).toEqual([1, 2]);
   });
 
-  it('sends only new events without a cursor, or with the head as cursor', async () => {
+  it('a stream without a cursor, or with the head as cursor, sends only new events', async () => {
     const { running, id, debate } = await runDebating();
     const consumers = [
       await consume(running, `/chambers/${id}/stream`),
@@ -43,7 +43,7 @@ describe('the stream of a chamber', () => {
     }
   });
 
-  it('sends each consumer the same lines, exactly as stored, one per message', async () => {
+  it('a stream sends each consumer the same lines, exactly as stored, one per message', async () => {
     const { running, id, debate } = await runDebating();
     await debate('“é” \u2028 😀');
     const consumers = await Promise.all(
@@ -55,7 +55,7 @@ describe('the stream of a chamber', () => {
     expect([first?.lines, second?.lines]).toEqual([lines, lines.slice(1)]);
   });
 
-  it('neither repeats nor misses an event while the log grows', async () => {
+  it('a stream neither repeats nor misses an event while the log grows', async () => {
     const { running, id, debate } = await runDebating();
     const joined = [];
     for (let round = 0; round < 10; round++) {
@@ -70,7 +70,7 @@ describe('the stream of a chamber', () => {
     }
   });
 
-  it('sends only events of its chamber, including service events', async () => {
+  it('a stream sends only events of its chamber, including service events', async () => {
     const { running, id } = await runDebating();
     const other = await debating(running);
     const consumer = await consume(running, `/chambers/${id}/stream`);
@@ -83,14 +83,14 @@ describe('the stream of a chamber', () => {
     ]);
   });
 
-  it('sends the log id in the handshake and accepts it with a cursor', async () => {
+  it('a stream sends the log id in the handshake, and accepts it with a cursor', async () => {
     const { running, id } = await runDebating();
     const { logId } = running.service.forum.store.log;
     const outcome = await subscribe(running, `/chambers/${id}/stream?after=0&log=${logId}`);
     expect(outcome).toMatchObject({ headers: { 'log-id': logId, 'access-control-allow-origin': '*' } });
   });
 
-  it('ignores messages and closes on a long one', async () => {
+  it('a stream ignores short messages and closes on a long one', async () => {
     const { running, id, debate } = await runDebating();
     const consumer = await consume(running, `/chambers/${id}/stream`);
     consumer.socket.send('hello');
@@ -112,7 +112,7 @@ describe('a handshake', () => {
     ['/chambers/:id/stream?after=1.0', 400, 'FORUM_ERR_VALIDATION'],
     ['/chambers/:id/stream?after=3', 400, 'FORUM_ERR_VALIDATION'],
     ['/chambers/:id/stream?after=1&log=another', 409, 'FORUM_ERR_CONFLICT'],
-  ])('for %s is rejected over HTTP, with %i and the usual body', async (path, status, error) => {
+  ])('a handshake for %s is rejected over HTTP, with %i and the usual body', async (path, status, error) => {
     expect(await subscribed(path)).toMatchObject({
       refusal: {
         status,
@@ -133,7 +133,7 @@ describe('a plain GET of the same URL', () => {
     ['/chambers/:id/stream?after=1&log=another', 409],
     ['/events?after=1:3', 400],
     ['/events?after=1:1&log=another', 409],
-  ])('of %s returns why the handshake was rejected: %i', async (pattern, status) => {
+  ])('a plain GET of %s returns the error of the rejected handshake: %i', async (pattern, status) => {
     const { running, id } = await runDebating();
     const path = pattern.replace(':id', String(id));
     const rejected = await subscribe(running, path);
@@ -142,7 +142,7 @@ describe('a plain GET of the same URL', () => {
     expect(rejected).toMatchObject({ refusal: { status: response.status, body: await response.json() } });
   });
 
-  it('returns 429 while the address may open no other stream', async () => {
+  it('a plain GET of a stream returns 429 while the address may open no other stream', async () => {
     const { running, id } = await runDebating({ STREAMS_PER_ADDRESS_MAX: '1' });
     const path = `/chambers/${id}/stream?after=0`;
     await consume(running, path);
@@ -158,7 +158,7 @@ describe('a plain GET of the same URL', () => {
     expect(events.status).toBe(429);
   });
 
-  it('whose handshake would be accepted names the missing handshake', async () => {
+  it('a plain GET of a stream that would accept a handshake reports the missing handshake', async () => {
     const { running, id } = await runDebating();
     const response = await fetch(`${running.url}/chambers/${id}/stream?after=2&end=settled`);
     expect(response.status).toBe(400);
@@ -182,14 +182,14 @@ describe('the head of a handshake', () => {
     ['12', 'Sec-WebSocket-Version: 12\r\n'],
     ['0x0d', 'Sec-WebSocket-Version: 0x0d\r\n'],
     ['none', ''],
-  ])('of the version %s is rejected with the one that is spoken', async (_version, fields) => {
+  ])('a handshake with WebSocket version %s is rejected with the supported version', async (_version, fields) => {
     const answer = await shake('HTTP/1.1', fields);
     expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
     expect(answer).toMatch(/\r\nsec-websocket-version: 13\r\n/i);
     expect(answer).toContain('{"error":"FORUM_ERR_VALIDATION","detail":"Sec-WebSocket-Version: must be 13"}');
   });
 
-  it('may offer subprotocols, of which none is claimed', async () => {
+  it('a handshake may offer subprotocols, but the service selects none', async () => {
     const fields = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: chat, superchat\r\n';
     const answer = await shake('HTTP/1.1', fields);
     expect(answer).toMatch(/^HTTP\/1\.1 101 /);
@@ -197,7 +197,7 @@ describe('the head of a handshake', () => {
     expect(answer).toContain('chamber.created');
   });
 
-  it('of HTTP/1.0 is not upgraded', async () => {
+  it('a handshake over HTTP/1.0 is not upgraded', async () => {
     const answer = await shake('HTTP/1.0', 'Sec-WebSocket-Version: 13\r\n');
     expect(answer).toMatch(/^HTTP\/1\.1 400 /);
     expect(answer).toContain(
@@ -207,7 +207,7 @@ describe('the head of a handshake', () => {
 });
 
 describe('the end of the service', () => {
-  it('closes streams with 1012, and they resume from their cursor', async () => {
+  it('a stopping service closes streams with 1012, and they resume from their cursor', async () => {
     const settings = { DATABASE_PATH: temporaryDatabase() };
     const { running, id, by, debate } = await runDebating(settings);
     const consumer = await consume(running, `/chambers/${id}/stream?after=0`);

@@ -1,4 +1,4 @@
-// A line is withheld while readers sit on its chamber's stream.
+// Tests the withholding of a line while readers follow its chamber's stream.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -6,7 +6,7 @@ import { consume } from '../kit/consumers.ts';
 import { debating, run } from '../kit/service.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 
-it('readers with notes are told once, no line is missed or repeated, and who resumes gets the stub', async () => {
+it('readers with notes are notified once, no reader misses a line or gets it twice, and a resumed stream has the stub', async () => {
   const list = join(temporaryFolder(), 'withhold');
   writeFileSync(list, '');
   const running = await run({ WITHHOLD_FILE: list });
