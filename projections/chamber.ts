@@ -1,4 +1,4 @@
-// A chamber's state as a fold of its events: immutable, and derived from the lines alone.
+// Folds a chamber's events into its state, which is immutable and derived from the lines alone.
 import { type ChamberEvent, isMove, type MoveEvent } from '../src/vocabulary/events.ts';
 import { unreachable } from '../src/vocabulary/unreachable.ts';
 import {

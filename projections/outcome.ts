@@ -21,7 +21,7 @@ export interface OutcomeView {
   readonly members: readonly OutcomeMember[];
   /** The ideas by slot. */
   readonly ideas: readonly OutcomeIdea[];
-  /** The bps that members revealed without allocating them to an idea. */
+  /** The bps that the revealed allocations leave unallocated. */
   readonly abstainedBps: number;
   /** The number of members that committed to an allocation, and how many of them revealed it. */
   readonly committed: number;

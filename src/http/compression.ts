@@ -41,7 +41,7 @@ function namesTag(header: string | undefined, etag: string): boolean {
   return header?.split(',').some((item) => item.trim() === '*' || opaque(item) === opaque(etag)) ?? false;
 }
 
-/** The fastest level: each compressed history is sent only once, and few threads compress. */
+/** The fastest level, because each compressed response is sent only once, and Node has few threads for compression. */
 const LEVEL = 1;
 
 const compressStream: MiddlewareHandler = async (c, next) => {

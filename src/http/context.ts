@@ -21,7 +21,7 @@ export type ForumApp = Hono<ForumEnv>;
 /** The state of the chain that GET /health reports. */
 export interface ChainStatus {
   readonly ok: boolean;
-  /** Further members of GET /health, e.g. contract addresses and why it is not ok. */
+  /** Further members of GET /health, e.g. contract addresses and the reason for a problem. */
   readonly details: Readonly<Record<string, unknown>>;
   /** Outstanding transactions, failed deployments, and whether this node relays; absent without a relayer. */
   readonly relayer?: {
@@ -50,7 +50,7 @@ export interface LogStatus {
   readonly warning?: string;
 }
 
-/** The URLs that the service calls for its agents. */
+/** The callback URLs of agents. */
 export interface Callbacks {
   get(did: string): Promise<StoredCallback | undefined>;
   /** Throws FORUM_ERR_CALLBACK, FORUM_ERR_FORBIDDEN, FORUM_ERR_RATE or FORUM_ERR_CONFLICT. */

@@ -122,7 +122,7 @@ export const ideaRoutes: readonly Route[] = [
   }),
 ];
 
-/** An idea has up to 25 KB. */
+/** An idea takes up to 25 KB. */
 const IDEAS_PER_PAGE = 10;
 
 /** Each page waits in the read queue, so that hundreds of concurrent requests do not delay a move. */
@@ -155,7 +155,7 @@ async function* withRest(first: Buffer, rest: AsyncGenerator<Buffer, Buffer>): A
 const CHUNK_CHARS = 65_536;
 
 /**
- * Yields the JSON in chunks and returns the last one, because the ideas of a full chamber have megabytes. A slow reader keeps one
+ * Yields the JSON in chunks and returns the last one, because the ideas of a full chamber take megabytes. A slow reader keeps one
  * chunk in memory, and other work runs between chunks.
  */
 async function* ideasText(ideas: Ideas): AsyncGenerator<Buffer, Buffer> {

@@ -9,7 +9,7 @@ import { json } from './response.ts';
 import type { Route } from './route.ts';
 
 const MEDIA_TYPE = 'application/http-message-signatures-directory+json';
-/** Caches serve a directory that lacks a new key for at most this long. */
+/** Caches may lack a new key for at most this long. */
 const MAX_AGE_SECONDS = 300;
 
 const seconds = (description: string) => v.pipe(count, v.description(description));

@@ -17,7 +17,7 @@ import type { Route } from './route.ts';
 /** After an append, a new checkpoint is published within a second or two. */
 const FRESH = 'public, max-age=1';
 
-/** How many stubs a response may have; a page also limits its bytes. */
+/** How many stubs a response may have; the size of a page limits it too. */
 const WITHHELD_LIMIT = { min: 1, max: 1_000, fallback: 1_000 } as const;
 
 const TEXT = 'text/plain; charset=utf-8';

@@ -59,7 +59,7 @@ const outcome: v.GenericSchema<OutcomeView> = v.strictObject({
   lastEventId: v.pipe(id, v.description('the event that settled the chamber')),
 });
 
-/** A block takes the chain a few seconds. Phases can end early, so clients must not wait for a distant deadline. */
+/** Mining a block takes a few seconds. Phases can end early, so clients must not wait for a distant deadline. */
 const RETRY_SECONDS = { chain: 3, max: 30 } as const;
 
 function retrySeconds(until: Millis | null, now: Millis): number {

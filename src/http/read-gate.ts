@@ -1,6 +1,6 @@
 // Limits unsigned reads: only a few run at once, networks take turns, and a network with too many unread responses or waiting reads is
 // refused. This bounds the memory that reads hold and the time that others wait. No read holds its slot while it waits for the client:
-// the request arrives before the slot is taken, and the response is sent after it is released.
+// the request arrives before the read takes a slot, and the response is sent after the read has released it.
 import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import type { MiddlewareHandler } from 'hono';
@@ -11,12 +11,12 @@ import { type ForumError, invalid } from '../vocabulary/errors.ts';
 import type { ForumApp } from './context.ts';
 
 /**
- * Probes must not wait, signed requests have limits by agent, and `/mcp` waits for its slot after it has read the body. `/chambers/*` also
- * matches `/chambers`. No request may match two paths: it would wait for itself.
+ * Excludes probes, which must not wait, signed requests, which have limits by agent, and `/mcp`, which waits for its slot after it has read
+ * the body. `/chambers/*` also matches `/chambers`. No request may match two paths, because it would wait for itself.
  */
 const PATHS = ['/', '/chambers/*', '/ideas/*', '/agents/*', '/events', '/log/*'];
 
-/** A read may hold a response of a megabyte. */
+/** Each read may hold a response of a megabyte. */
 const READS_AT_ONCE_MAX = 16;
 const READS_AT_ONCE_PER_NETWORK_MAX = 4;
 
@@ -24,7 +24,7 @@ interface ReadGateOptions {
   readonly networkOf: (incoming: IncomingMessage) => string;
   /** Counts reads by network, until their responses are sent. */
   readonly underWay: Quota;
-  /** Returns the error for a network over its budget. */
+  /** Returns an error if the network is over its budget. */
   readonly workError: (network: string) => ForumError | undefined;
 }
 
@@ -40,7 +40,7 @@ export type InTurn = <Result>(
 export function readGate({ networkOf, underWay, workError }: ReadGateOptions): InTurn {
   const reads = new ConcurrencyLimit({ max: READS_AT_ONCE_MAX, perKeyMax: READS_AT_ONCE_PER_NETWORK_MAX });
   return async ({ incoming, outgoing }, respond) => {
-    // Handshakes count as streams, and a request without a socket is made by the service for a request that was counted.
+    // Handshakes count as streams, and the service makes requests without a socket only for requests that were counted.
     if (incoming === undefined || outgoing === undefined) return respond(() => {});
     const network = networkOf(incoming);
     const release = underWay.hold(network);

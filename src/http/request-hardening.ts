@@ -15,10 +15,10 @@ import type { Pipelines } from './pipelines.ts';
 import { type RequestHeads, statusOfHead } from './request-head.ts';
 import { errorParts } from './response.ts';
 
-/** Returns the error for a request to reject before it is read: its address sends too many, or the service is stopping. */
+/** Returns an error if the request must be rejected before it is read: its address sends too many, or the service is stopping. */
 export type RequestLimit = (incoming: IncomingMessage) => ForumError | undefined;
 
-/** Returns how long to delay reading a new connection; not 0 if its address exceeds its budget of main-thread time. */
+/** Returns how long to delay reading a new connection: 0 unless its address exceeds its budget of main-thread time. */
 export type ConnectionWait = (socket: Socket) => Millis;
 
 export interface Hardening {

@@ -150,7 +150,7 @@ export class RequestLimits {
     this.#isClosed = true;
   }
 
-  /** Returns the error for a request to reject. Charges the calling context's main-thread time to the request's network from here on. */
+  /** Returns an error if the request must be rejected. Charges the caller's main-thread time to the request's network from here on. */
   reject(incoming: IncomingMessage): ForumError | undefined {
     if (this.#isClosed) return unavailable('the service is stopping, retry');
     const client = this.#clientOf(incoming);
@@ -161,7 +161,7 @@ export class RequestLimits {
     return wait > 0 ? rateError(wait, 'requests from your address') : undefined;
   }
 
-  /** Returns the error for a network over its budget of main-thread time. */
+  /** Returns an error if the network is over its budget of main-thread time. */
   workError(network: string): ForumError | undefined {
     const wait = this.#work.wait(network);
     return wait > 0 ? rateError(wait, 'costly requests from your address') : undefined;

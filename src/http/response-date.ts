@@ -10,7 +10,7 @@ export function datedResponses(now: () => Millis): typeof ServerResponse {
     // For a response that begins with write or end, Node calls this method without headers.
     override writeHead(status: number, ...rest: readonly unknown[]): this {
       const headers = rest.at(-1);
-      // After a setHeader, Node would copy all headers.
+      // Setting a header first would make Node copy all headers.
       const isRecord = typeof headers === 'object' && headers !== null && !Array.isArray(headers);
       const dated = isRecord ? [...rest.slice(0, -1), { ...headers, Date: date() }] : rest;
       if (!isRecord) this.setHeader('Date', date());

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { type ErrorCode, ForumError } from '../vocabulary/errors.ts';
 
-/** Let every origin read every response (specification, What the service does, 8). */
+/** Lets every origin read every response (specification, What the service does, 8). */
 export const CORS_HEADERS = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Expose-Headers':
@@ -29,7 +29,7 @@ export function json(body: unknown, headers?: Readonly<Record<string, string>>):
   return jsonText(JSON.stringify(body), headers);
 }
 
-/** Returns a 200 whose body is JSON already. */
+/** Returns a 200 with a body of serialised JSON. */
 export function jsonText(
   body: string | Uint8Array | ReadableStream,
   headers?: Readonly<Record<string, string>>,

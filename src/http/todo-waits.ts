@@ -14,8 +14,8 @@ interface LongPoll {
 }
 
 /**
- * Resolves to the first list with another version than `since`, or without `since`, to the first list if anything is due, otherwise to the
- * next version. After `seconds`, resolves to the current list.
+ * Resolves to the first list whose version differs from `since`. Without `since`, resolves to the first list if anything is due, otherwise
+ * to the next version. After `seconds`, resolves to the current list.
  */
 export async function changedList(
   { forum, todoWatches }: RouteContext,
@@ -55,7 +55,7 @@ export function streamLists(
   c: ForumContext,
   { did, serialise }: ListStream,
 ): Response {
-  // Streams are served over sockets.
+  // Streams always have a socket.
   const { incoming, outgoing } = c.env as HttpBindings;
   const send = async (sink: EventSink, signal: AbortSignal) => {
     let sent: string | undefined;

@@ -1,4 +1,4 @@
-// Renders the page of a chamber for all readers at once: the view only when its contents change, the page around it, which contains the
+// Renders the page of a chamber once for all readers: the view only when its contents change, and the page around it, which contains the
 // time, at most once a second.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { isClosed, phaseAt } from '../../projections/phase.ts';
@@ -88,7 +88,7 @@ export class ChamberPages {
 
 type Accounts = Pick<ChamberModel, 'labels' | 'retired'>;
 
-/** Returns everything that the view depends on besides labels and retirements: of the time, only phase, turn and day. */
+/** Returns a key of everything that the view depends on besides labels and retirements. The view depends on the time only by phase, turn and day. */
 function keyOf({ state, now, relayerProblem = '' }: Snapshot): string {
   const turn = turnAt(state, now);
   const day = toTimestamp(now).slice(0, 'YYYY-MM-DD'.length);

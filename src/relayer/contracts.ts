@@ -93,7 +93,10 @@ export const REFERENCE: ContractProfile = {
   registryCall: encodeFunctionData({ abi: FACTORY_ABI, functionName: 'registry' }),
 };
 
-/** The live protocol's contracts. They have no view that reports a deployment; the relayer derives it from nonces and logs. */
+/**
+ * Returns the profile of the live protocol's contracts. They have no view that reports a deployment; the relayer derives it from nonces
+ * and logs.
+ */
 export function quorumProfile({ value, ...settings }: QuorumSettings): ContractProfile {
   return {
     name: 'quorum',
@@ -113,7 +116,7 @@ export function quorumProfile({ value, ...settings }: QuorumSettings): ContractP
   };
 }
 
-/** keccak256 of the chamber id in 32 bytes and the idea id in UTF-8. */
+/** Returns keccak256 of the chamber id in 32 bytes, followed by the idea id in UTF-8. */
 function saltOf(chamberId: ChamberId, ideaId: string): Hex {
   const packed = concat([toHex(chamberId, { size: 32 }), toHex(ideaId)]);
   return bytesToHex(keccak256(Buffer.from(packed.slice(2), 'hex')));
@@ -123,7 +126,7 @@ export function commitChamberCall(chamberId: ChamberId, root: Hex): Hex {
   return encodeFunctionData({ abi: REGISTRY_ABI, functionName: 'commitChamber', args: [BigInt(chamberId), root] });
 }
 
-/** In lower case, because viem rejects upper case, and mixed case without a checksum. */
+/** Returns the creator's wallet in lower case: viem rejects upper case, and mixed case with a wrong checksum. */
 export function creatorOf({ creatorWallet }: Pick<Idea, 'creatorWallet'>): Address {
   return creatorWallet.toLowerCase() as Address;
 }

@@ -13,8 +13,8 @@ export interface FundsFigures {
   /** NaN if unknown. */
   readonly balanceEther: number;
   /**
-   * The number of transactions that the balance can pay for at current fees, assuming the most expensive one since the start; NaN if
-   * unknown.
+   * The number of transactions that the balance can pay for at current fees if each costs as much gas as the most expensive one since
+   * the start; NaN if unknown.
    */
   readonly transactionsLeft: number;
 }

@@ -7,7 +7,7 @@ const OVER = comment('the chamber is over');
 
 export interface LineSource {
   readonly subscribe: (consumer: Annotated) => Subscription;
-  /** Exclusive: the eventId where the subscription starts; undefined for all chambers, whose ids are <chamberId>:<eventId>. */
+  /** The eventId after which the subscription starts; undefined for all chambers, whose ids are <chamberId>:<eventId>. */
   readonly after: number | undefined;
 }
 

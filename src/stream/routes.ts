@@ -68,7 +68,7 @@ export function streamRoutes(
     const kind = kindOf(c);
     const { chamberId, lastEventId } = (await forum.findChamber(c.req.param('id'))).state;
     const hasNotes = parseSwitch('notes', c.req.query('notes'));
-    const overAt = endsWhenSettled(c) ? () => settledAt(forum, chamberId) : undefined;
+    const endEventId = endsWhenSettled(c) ? () => settledAt(forum, chamberId) : undefined;
     requireQuery(c.req.url, ['after', 'log', 'end', 'notes']);
     const after = readCursor(c, logId, lastEventId) ?? lastEventId;
     if (kind === 'pages') {
@@ -76,11 +76,11 @@ export function streamRoutes(
       quota.require(networkOf(bindingsOf(c).incoming));
       throw new ForumError('FORUM_ERR_VALIDATION', NOT_A_STREAM);
     }
-    const isOver = kind === 'source' && after === (await overAt?.());
+    const isOver = kind === 'source' && after === (await endEventId?.());
     if (isOver) return new Response(null, { status: 204, headers: logHeaders });
     const allowance = allowanceOf(c);
     const subscribe = (consumer: Annotated) => {
-      const withEnd = { ...consumer, overAt, allowance };
+      const withEnd = { ...consumer, endEventId, allowance };
       if (!hasNotes) return subscriptions.open(chamberId, after, withEnd);
       const fail = (error: unknown) => subscription.stop({ error });
       const notes = new PhaseNotes(forum, { chamberId, after, head: lastEventId, send: consumer.note, fail });

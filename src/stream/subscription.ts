@@ -24,10 +24,10 @@ export interface Consumer {
   readonly take: (page: Page) => Promise<void> | undefined;
   /** Called once, after the last lines. */
   readonly end: (reason: EndReason) => void;
-  /** Called at the head, with the last delivered event, before `overAt`. */
+  /** Called at the head, with the last delivered event, before `endEventId`. */
   readonly atHead?: ((cursor: number) => Promise<void>) | undefined;
-  /** Called at the head: returns the event that ends the stream, if there is one. */
-  readonly overAt?: (() => Promise<number | undefined>) | undefined;
+  /** Called at the head. Resolves to the event that ends the stream; undefined while there is none. */
+  readonly endEventId?: (() => Promise<number | undefined>) | undefined;
   readonly allowance?: Allowance | undefined;
 }
 
@@ -143,8 +143,8 @@ class Subscription {
         const next = this.#accept(this.#topic.version, await this.#topic.read(this.cursor));
         if (this.isWaiting) {
           await this.#consumer.atHead?.(this.cursor);
-          const overAt = await this.#consumer.overAt?.();
-          if (overAt !== undefined && this.cursor >= overAt) this.stop('over');
+          const endEventId = await this.#consumer.endEventId?.();
+          if (endEventId !== undefined && this.cursor >= endEventId) this.stop('over');
           return;
         }
         await next;
@@ -172,8 +172,8 @@ class Subscription {
       if (isFull(page) || page.count === 0)
         return Promise.resolve(backpressure).then(this.#consumer.allowance?.waitForBudget ?? this.#topic.nextTurn);
       // Only another read shows that the subscription is at the head.
-      const { overAt, atHead } = this.#consumer;
-      return 'last' in page || overAt || atHead ? Promise.resolve(backpressure) : backpressure;
+      const { endEventId, atHead } = this.#consumer;
+      return 'last' in page || endEventId || atHead ? Promise.resolve(backpressure) : backpressure;
     } catch (error) {
       this.stop({ error });
       return undefined;

@@ -53,7 +53,7 @@ function serve(webSocket: WebSocket, { subscribe, socket, liveness }: WebSocketO
   webSocket.on('pong', liveness.watch({ socket, carrier: socket, answersPings: true, ping }));
 }
 
-/** Resolves when the socket has untilDrained or closed. */
+/** Resolves when the socket has drained or closed. */
 function untilDrained(socket: Socket): Promise<void> | undefined {
   if (socket.destroyed) return undefined;
   return new Promise((resolve) => {

@@ -119,14 +119,14 @@ it('a subscription ends once it has delivered the event that ends the stream', a
   const log = new GrowingLog();
   const subscriptions = new Subscriptions(log);
   let received = 0;
-  let overAt: number | undefined;
+  let endEventId: number | undefined;
   const take = ({ count }: Page) => {
     received += count;
     return undefined;
   };
-  const ended = new Promise((end) => subscriptions.open(1, 0, { take, end, overAt: async () => overAt }));
+  const ended = new Promise((end) => subscriptions.open(1, 0, { take, end, endEventId: async () => endEventId }));
   await nextTick();
-  overAt = 3;
+  endEventId = 3;
   log.grow();
   await nextTick();
   expect(received).toBe(2);

@@ -36,7 +36,7 @@ export interface AuditMessage {
 const REPORT_EVERY_MILLIS = 100;
 const PREVIEW_EVERY_MILLIS = 2_000;
 const CHECKPOINT_MILLIS = 2_000;
-/** Failures that the backoff starts from, because the chain reader has already retried several times. */
+/** The number of failures at which the backoff starts, because the chain reader has already retried several times. */
 const CHAIN_FAILURES_FIRST = 5;
 const STARTED_LINES_MAX = 512;
 

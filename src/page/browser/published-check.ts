@@ -47,7 +47,7 @@ export class PublishedCheck {
   #identity: LogIdentity | undefined;
   #saved: SignedCheckpoint | undefined;
   #isSavedRead = false;
-  /** The last event that no checkpoint covered, and when the check first found that. */
+  /** The last event that no checkpoint covered, and when this was first observed. */
   #uncovered: { readonly eventId: number; readonly at: number } | undefined;
   /** The last event that a checkpoint covers. */
   #covered = 0;

@@ -1,4 +1,4 @@
-// Reads from the service. A response by a proxy or a portal, or a truncated one, is a failed read, which proves nothing about the lines.
+// Reads from the service. A truncated response, or one from a proxy or portal, is a failed read, which proves nothing about the lines.
 
 const NOT_FOUND = 404;
 
