@@ -1,5 +1,5 @@
-// Computes the result of a chamber, for callers that pay, plot or quote it (GET /chambers/:id/outcome). A pure function of the chamber's
-// lines: anybody who has the lines can produce the same text, byte for byte.
+// Computes the result of a chamber (GET /chambers/:id/outcome) as a pure function of the chamber's lines: anybody who has the lines can
+// produce the same text, byte for byte.
 import { canonicalJson } from '../src/vocabulary/json.ts';
 import { BPS_TOTAL, type Hex, type Millis, toTimestamp } from '../src/vocabulary/values.ts';
 import type { ChamberState, Seat } from './chamber.ts';

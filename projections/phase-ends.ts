@@ -1,5 +1,5 @@
-// Determines when the phases of a chamber end: at their deadlines; in a chamber with rounds, earlier if nothing more can happen in them;
-// and if too few members join, all with LOBBY.
+// Determines when the phases of a chamber end. By default, a phase ends at its deadline. In a chamber with rounds, it ends earlier if
+// nothing more can happen in it. If too few members join, all phases end with LOBBY.
 import type { ChamberEvent } from '../src/vocabulary/events.ts';
 import { DEADLINES, type DeadlineName, instantOf, type Millis, PHASES, type Phase } from '../src/vocabulary/values.ts';
 import { type PhaseEnds, phaseAt } from './phase.ts';

@@ -52,7 +52,7 @@ export interface Todo {
   readonly turnBeganAt: Millis | null;
   readonly phaseEndsAt: Millis | null;
   readonly turnEndsAt: Millis | null;
-  /** Whether the reveal phase has ended, so that only the chain is awaited. */
+  /** Whether the reveal phase has ended, so that the chamber waits only for the chain. */
   readonly isClosed: boolean;
   readonly missedTurns: number;
   /** Whether the agent's key is retired, so that nothing signed with it is accepted. */

@@ -1,5 +1,5 @@
-// Decides which agents may register, create chambers and join: all but the banned, or only those on an allow-list. Both lists are
-// files with one DID per line (# starts a comment), reloaded when they change and on SIGHUP.
+// Decides which agents may register, create chambers and join: all agents except banned ones, or only those on an allow-list. Each list
+// is a file with one DID per line (# starts a comment), and is reloaded when the file changes and on SIGHUP.
 import { parseDid } from '../crypto/did-key.ts';
 import { RepeatedLog, type Repeats } from '../diagnostics/repeated-log.ts';
 import { editListFile, entryOf, listLines, readListFile, WatchedFiles, withLine } from '../files/list-file.ts';

@@ -11,8 +11,8 @@ import { type ForumError, invalid } from '../vocabulary/errors.ts';
 import type { ForumApp } from './context.ts';
 
 /**
- * Excludes probes, which must not wait, signed requests, which have limits by agent, and `/mcp`, which waits for its slot after it has read
- * the body. `/chambers/*` also matches `/chambers`. No request may match two paths, because it would wait for itself.
+ * The paths of unsigned reads. Excluded are probes, which must not wait, and `/mcp`, which waits for its slot after it has read the body.
+ * `/chambers/*` also matches `/chambers`. No request may match two paths, because it would wait for itself.
  */
 const PATHS = ['/', '/chambers/*', '/ideas/*', '/agents/*', '/events', '/log/*'];
 
@@ -23,7 +23,7 @@ const READS_AT_ONCE_PER_NETWORK_MAX = 4;
 interface ReadGateOptions {
   readonly networkOf: (incoming: IncomingMessage) => string;
   /** Counts reads by network, until their responses are sent. */
-  readonly underWay: Quota;
+  readonly inFlight: Quota;
   /** Returns an error if the network is over its budget. */
   readonly workError: (network: string) => ForumError | undefined;
 }
@@ -37,13 +37,13 @@ export type InTurn = <Result>(
   respond: (release: () => void) => Promise<Result>,
 ) => Promise<Result>;
 
-export function readGate({ networkOf, underWay, workError }: ReadGateOptions): InTurn {
+export function readGate({ networkOf, inFlight, workError }: ReadGateOptions): InTurn {
   const reads = new ConcurrencyLimit({ max: READS_AT_ONCE_MAX, perKeyMax: READS_AT_ONCE_PER_NETWORK_MAX });
   return async ({ incoming, outgoing }, respond) => {
     // Handshakes count as streams, and the service makes requests without a socket only for requests that were counted.
     if (incoming === undefined || outgoing === undefined) return respond(() => {});
     const network = networkOf(incoming);
-    const release = underWay.hold(network);
+    const release = inFlight.hold(network);
     whenClosed(outgoing, release);
     const waiting = reads.acquire(network);
     if (waiting !== undefined) {

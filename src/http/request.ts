@@ -61,7 +61,7 @@ export interface RequestBody {
 
 const NO_BODY: RequestBody = { bytes: new Uint8Array(0), text: '', json: undefined };
 const JSON_TYPE = /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i;
-/** Keeps the line of the request, with the decided facts, within the limit of clients and auditors (READ_LIMITS). */
+/** Limits the values in a body, so that clients and auditors accept the request's log line (READ_LIMITS). */
 const BODY_VALUES_MAX = 40_000;
 
 /** Throws FORUM_ERR_TOO_LARGE, FORUM_ERR_MEDIA_TYPE or FORUM_ERR_VALIDATION, in this order. */

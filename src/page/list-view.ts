@@ -8,7 +8,7 @@ import { fileField } from './live-view.ts';
 export interface ListModel {
   readonly chambers: readonly ListedChamber[];
   readonly now: Millis;
-  /** Countdowns and the search need the script. */
+  /** Whether the script runs, which countdowns and the search need. */
   readonly isLive: boolean;
   readonly search: string;
   /** Whether there are older chambers. */

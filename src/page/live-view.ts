@@ -144,7 +144,7 @@ export function verifySection(chamberId: number, live: LiveModel | undefined): E
     file !== undefined && h('p', {}, foreign(file), ', which does not leave this browser.'),
     h('p', { role: 'status' }, audit.failure ?? verdict(live, broken)),
     broken.length > 0 && h('div', { role: 'alert' }, h('ul', { class: 'findings' }, ...broken.map(finding))),
-    // Above the parts that grow, so that the badges do not move.
+    // The badges are above the parts that grow, so that they do not move.
     proofBadges(audit),
     file === undefined && chainForm(live),
     file === undefined && witnessForm(live),

@@ -53,7 +53,7 @@ export function pageRoutes(
     const json = c.res;
     const response = await negotiatedResponse(c, json, () => (json.status === 200 ? render() : errorPage(c, json, asset)));
     if (response === json) return;
-    // Otherwise Hono would merge the two responses and copy their bodies.
+    // Without this, Hono would merge the two responses and copy their bodies.
     c.res = undefined;
     c.res = response;
   }

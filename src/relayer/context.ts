@@ -51,10 +51,10 @@ export interface RelayerConfig extends FeeSettings {
   readonly registryAddress: Hex;
   readonly factoryAddress: Hex;
   readonly privateKey: Hex;
-  /** Blocks before an outcome is recorded, including the block of the transaction; at least 1. */
+  /** The number of blocks required before an outcome is recorded, including the transaction's own; at least 1. */
   readonly confirmations: number;
   readonly feeBumpSeconds: number;
-  /** The chain is a single node that mines only when it gets a transaction, so its first response is final. */
+  /** Whether the chain is a single node that mines only when it gets a transaction, so that its first response is final. */
   readonly isSingleNode?: boolean;
 }
 

@@ -12,7 +12,7 @@ const UNMINED_MAX = 64;
 interface Taken {
   readonly cost: bigint;
   /** `failed`: it is unknown whether the transaction is in the log; the next read of the log decides. */
-  state: 'underWay' | 'logged' | 'failed';
+  state: 'inProgress' | 'logged' | 'failed';
 }
 
 export class NonceQueue {
@@ -26,7 +26,7 @@ export class NonceQueue {
 
   /** Must be read before the log, and passed to `update` afterwards. */
   get ended(): readonly number[] {
-    return [...this.#taken].flatMap(([nonce, { state }]) => (state === 'underWay' ? [] : [nonce]));
+    return [...this.#taken].flatMap(([nonce, { state }]) => (state === 'inProgress' ? [] : [nonce]));
   }
 
   /** `own` has the account's logged transactions, oldest first. */
@@ -83,7 +83,7 @@ export class NonceQueue {
     const turn = this.#last.then(async () => {
       const unsigned = this.#isInDoubt ? undefined : choose();
       if (unsigned === undefined) return;
-      const taken: Taken = { cost: costOf(unsigned), state: 'underWay' };
+      const taken: Taken = { cost: costOf(unsigned), state: 'inProgress' };
       this.#taken.set(unsigned.nonce, taken);
       try {
         this.#costs.set(await work(unsigned), taken.cost);

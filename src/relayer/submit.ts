@@ -42,7 +42,7 @@ export async function submit(job: Job, round: RoundContext, mined?: Receipt): Pr
   return signNew(job, { to, data, value, gas: gasFor(job, estimate.result, { mined, gasLimit }) }, round);
 }
 
-/** A fifth more than the estimate, or twice the gas of a transaction that ran out of gas, but at most the gas of a block. */
+/** Returns a fifth more than the estimate, or twice the gas of a transaction that ran out of gas, but at most the gas of a block. */
 function gasFor(job: Job, estimate: bigint, { mined, gasLimit }: { mined: Receipt | undefined; gasLimit: bigint }) {
   const estimated = (estimate * 6n) / 5n;
   const before = job.submitted.find(({ txHash }) => txHash === mined?.transactionHash);

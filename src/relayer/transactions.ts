@@ -50,7 +50,7 @@ export function decodeTransaction({ rawTransaction, chainId, nonce }: RelayTrans
   return { chainId, nonce, to, data, value, gas, maxFeePerGas, maxPriorityFeePerGas };
 }
 
-/** The maximum cost of the transaction, in wei. */
+/** Returns the maximum cost of the transaction, in wei. */
 export function costOf({ value = 0n, gas = 0n, maxFeePerGas = 0n }: Omit<UnsignedTransaction, 'nonce'>): bigint {
   return value + gas * maxFeePerGas;
 }

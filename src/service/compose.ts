@@ -144,7 +144,7 @@ export function composeService(core: Core, options: EdgeOptions) {
   const todoWatches = new TodoWatches(forum);
   const inTurn = readGate({
     networkOf,
-    underWay: new Quota(config.READS_PER_ADDRESS_MAX, 'reads from your address'),
+    inFlight: new Quota(config.READS_PER_ADDRESS_MAX, 'reads from your address'),
     workError: requestLimits.workError.bind(requestLimits),
   });
   let receipts = 0;

@@ -110,7 +110,7 @@ async function follow(audit: ChamberAudit, job: AuditJob): Promise<void> {
   } while (queue.length > 0);
 }
 
-/** Verifies signatures while it reads and decides further lines, including new arrivals. */
+/** Starts the checks of several lines at once, and finishes them in order, including lines that arrive meanwhile. */
 async function takeQueue(audit: ChamberAudit, { named }: AuditJob): Promise<void> {
   const started: StartedLine[] = [];
   for (;;) {
@@ -213,7 +213,7 @@ async function compareChain(audit: ChamberAudit, job: AuditJob, { rpc, registry 
     unreadChains = 0;
   } catch (error) {
     findings.notEvaluated({ needs: 'chain', why: messageOf(error) }, 'contract', 'claims', 'balances');
-    // The reader of a file can name the chain again.
+    // A reader who opened a file can submit the chain again.
     if (isAddress && job.file === undefined) {
       setTimeout(
         () => {

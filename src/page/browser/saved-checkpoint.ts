@@ -14,6 +14,6 @@ export function saveCheckpoint(base: string, note: string): void {
   try {
     if (localStorage.getItem(keyOf(base)) !== note) localStorage.setItem(keyOf(base), note);
   } catch {
-    // The next visit has no checkpoint to compare.
+    // Without storage, the next visit has no checkpoint to compare.
   }
 }
