@@ -255,7 +255,7 @@ export function ideaView(state: ChamberState, idea: Idea, tally: Tally | undefin
   const deployed = outcome !== null && 'tokenAddress' in outcome ? outcome : null;
   const failed = outcome !== null && 'reason' in outcome ? outcome : null;
   const awaited = state.settlement.committed !== null && isGraduate ? 'pending' : 'none';
-  const underWay = submitted.length > 0 ? 'submitted' : awaited;
+  const beforeOutcome = submitted.length > 0 ? 'submitted' : awaited;
   return {
     ideaId: idea.ideaId,
     ticker: idea.ticker,
@@ -268,7 +268,7 @@ export function ideaView(state: ChamberState, idea: Idea, tally: Tally | undefin
     slot: idea.slot,
     backers: tally?.backers ?? 0,
     totalBps: tally?.totalBps ?? 0,
-    deployStatus: deployed ? 'deployed' : failed ? 'failed' : underWay,
+    deployStatus: deployed ? 'deployed' : failed ? 'failed' : beforeOutcome,
     deployReason: failed?.reason ?? null,
     version: latestVersion(idea),
     withdrawn: idea.isWithdrawn,

@@ -181,10 +181,10 @@ async function transcribe(log: EventLog, part: Part): Promise<string> {
         const { turn, named } = turnOf(event, part, { previous, charsMax });
         const { depth, under } = placeReply(pieces.get(turn.replyTo ?? 0));
         const text = form.turn(turn, depth);
-        const withNamed = new Map([...agents, ...named]);
+        const allAgents = new Map([...agents, ...named]);
         const added = Buffer.byteLength(form.before(turn, previous) + text);
-        if (Buffer.byteLength(form.head(chamberId, withNamed)) + bytes + added <= maxBytes) {
-          agents = withNamed;
+        if (Buffer.byteLength(form.head(chamberId, allAgents)) + bytes + added <= maxBytes) {
+          agents = allAgents;
           previous = turn;
           pieces.set(turn.eventId, { turn, text, depth, under });
           bytes += added;
@@ -298,8 +298,8 @@ const MARKDOWN_FORM: Form = {
   before: ({ phase }, previous) => (phase === previous?.phase ? '' : `\n## ${phase}\n\n`),
   turn: ({ eventId, agent, text, words, stances, isCut }, depth) => {
     const cut = isCut ? ' (cut)' : '';
-    const said = `${eventId}. ${agent ?? 'service'} ${text}${cut}\n${words.map(quote).join('')}`;
-    return '↳ '.repeat(depth) + said + (stances === null ? '' : pollLine(stances));
+    const entry = `${eventId}. ${agent ?? 'service'} ${text}${cut}\n${words.map(quote).join('')}`;
+    return '↳ '.repeat(depth) + entry + (stances === null ? '' : pollLine(stances));
   },
   join: (pieces) => {
     const byParent = Map.groupBy(pieces, ({ under }) => under);

@@ -59,12 +59,12 @@ function tally(model: ChamberModel): readonly Child[] {
   const { state } = model;
   const byIdea = tallies(state);
   const shown = shownRows(model, state.ideas);
-  const most = Math.max(1, ...[...byIdea.values()].map(({ totalBps }) => totalBps));
+  const maxBps = Math.max(1, ...[...byIdea.values()].map(({ totalBps }) => totalBps));
   const tallyOf = ({ ideaId }: Idea) => byIdea.get(ideaId) ?? { backers: 0, totalBps: 0 };
   const isGraduate = (idea: Idea) => tallyOf(idea).backers >= state.minBackersForGraduation;
   const row = (idea: Idea) => {
     const { backers, totalBps } = tallyOf(idea);
-    const width = (BAR_WIDTH * totalBps) / most;
+    const width = (BAR_WIDTH * totalBps) / maxBps;
     const bar = h('rect', { x: 0, y: 0, width, height: 8, rx: 1, class: isGraduate(idea) ? 'graduate' : 'bar' });
     return h(
       'li',
@@ -101,12 +101,12 @@ function matrix(model: ChamberModel): readonly Child[] {
   );
   const rows = shown.map((did) => {
     const reveal = reveals.get(did);
-    const who = h('th', { scope: 'row' }, agent(did, model));
+    const member = h('th', { scope: 'row' }, agent(did, model));
     if (reveal === undefined) {
       return h(
         'tr',
         {},
-        who,
+        member,
         h('td', { colspan: Math.max(1, ideas.length), class: 'unrevealed' }, envelope(model, did)),
       );
     }
@@ -120,7 +120,7 @@ function matrix(model: ChamberModel): readonly Child[] {
         bps === 0 ? '–' : percent(bps),
       );
     });
-    return h('tr', {}, who, ...cells);
+    return h('tr', {}, member, ...cells);
   });
   const label = 'Allocations by agent and idea';
   const table = h('table', { class: 'matrix', 'aria-label': label }, h('thead', {}, head), h('tbody', {}, ...rows));

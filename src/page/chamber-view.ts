@@ -50,7 +50,7 @@ export function chamberView(chamber: ChamberModel): Element {
     pace(state),
     admissionView(model),
     phaseStrip(model, phase),
-    h('p', { class: 'now', role: 'status' }, ...situation(model, phase)),
+    h('p', { class: 'now', role: 'status' }, ...currentState(model, phase)),
     outcome !== undefined && outcomeSection(model, outcome),
     alarm(live),
     replayBar(live),
@@ -84,7 +84,7 @@ function pace({ rounds, turnSeconds, movesPerTurn }: ChamberState): Element | fa
   return h('p', { class: 'facts pace' }, parts.filter((part) => part !== false).join(' · '));
 }
 
-function situation(model: ChamberModel, phase: Phase): readonly Child[] {
+function currentState(model: ChamberModel, phase: Phase): readonly Child[] {
   const { state, now, live, relayerProblem } = model;
   const { members, commitments, reveals } = state;
   const turn = turnAt(state, now);
@@ -161,10 +161,10 @@ function ideaSection(model: ChamberModel, phase: Phase): Element {
   const changes = changesIn(model);
   const card = (idea: Idea) => {
     const { backers = 0 } = byIdea.get(idea.ideaId) ?? {};
-    const fate = winners.has(idea) ? ' graduate' : idea.isWithdrawn ? ' withdrawn' : '';
+    const className = winners.has(idea) ? ' graduate' : idea.isWithdrawn ? ' withdrawn' : '';
     return h(
       'li',
-      { class: `idea${fate}` },
+      { class: `idea${className}` },
       h(
         'h3',
         {},
@@ -220,8 +220,8 @@ function versionLine(idea: Idea, changes: readonly Change[] = []): Element | fal
   const version = latestVersion(idea);
   if (version === 1) return false;
   const parts = changes.map(({ eventId, payload: { name, description } }, index) => {
-    const what = [name !== undefined && 'name', description !== undefined && 'description'].filter(Boolean);
-    return [index === 0 ? ': ' : ', ', `${what.join(' and ')} `, h('a', { href: `#e${eventId}` }, `#${eventId}`)];
+    const changed = [name !== undefined && 'name', description !== undefined && 'description'].filter(Boolean);
+    return [index === 0 ? ': ' : ', ', `${changed.join(' and ')} `, h('a', { href: `#e${eventId}` }, `#${eventId}`)];
   });
   return h('p', { class: 'facts' }, `Version ${version}`, ...parts.flat());
 }

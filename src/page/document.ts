@@ -68,7 +68,7 @@ export function errorView(status: number, detail: string): Element {
 
 /** Renders the page for a missing chamber or an unknown path. Id and path are the reader's input. */
 export function notFoundView(base: string, missing: { readonly id: string } | { readonly path: string }): Element {
-  const what =
+  const message =
     'id' in missing
       ? ['There is no chamber ', foreign(missing.id), '.']
       : ['There is no page at ', h('code', {}, foreign(missing.path)), '.'];
@@ -76,7 +76,7 @@ export function notFoundView(base: string, missing: { readonly id: string } | { 
     'main',
     { id: 'main' },
     h('h1', {}, 'Not found'),
-    h('p', {}, ...what),
+    h('p', {}, ...message),
     h('p', {}, h('a', { href: base }, 'All chambers')),
   );
 }

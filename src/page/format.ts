@@ -79,18 +79,18 @@ export function duration(seconds: number): string {
   return plural(seconds / size, unit);
 }
 
-/** A list with more items is folded. */
-const FRONT_MAX = 8;
+/** Further items of a list are folded. */
+const UNFOLDED_MAX = 8;
 
 /** Shows the first items and those that `isKept` selects, and folds the rest. */
 export function folded<T>(
   items: readonly T[],
   { noun, isKept, list }: { noun: string; isKept: (item: T) => boolean; list: (items: readonly T[]) => Element },
 ): readonly Child[] {
-  const isFront = (item: T, index: number) => index < FRONT_MAX || isKept(item);
-  const rest = items.filter((item, index) => !isFront(item, index));
+  const isUnfolded = (item: T, index: number) => index < UNFOLDED_MAX || isKept(item);
+  const rest = items.filter((item, index) => !isUnfolded(item, index));
   const summary = h('summary', {}, plural(rest.length, `more ${noun}`));
-  return [list(items.filter(isFront)), rest.length > 0 && h('details', { class: 'rest' }, summary, list(rest))];
+  return [list(items.filter(isUnfolded)), rest.length > 0 && h('details', { class: 'rest' }, summary, list(rest))];
 }
 
 /** A text with more characters or lines is folded: it shows an excerpt until the reader opens it. */

@@ -88,16 +88,16 @@ function divider(phase: Phase): Element {
 
 function liveChunk(model: TranscriptModel, live: LiveModel, start: number): Element {
   const { state, labels } = model;
-  const notDrawn = h('div', { class: 'chunk', 'data-place': start });
+  const placeholder = h('div', { class: 'chunk', 'data-place': start });
   const events = model.events.slice(start, start + CHUNK_EVENTS);
-  if (!live.isDrawn(start) && !events.some(({ eventId }) => eventId === live.linked)) return notDrawn;
+  if (!live.isDrawn(start) && !events.some(({ eventId }) => eventId === live.linked)) return placeholder;
   const marks = events.map(({ eventId }) => {
     return live.linked === eventId ? `#${live.markOf(eventId)}` : live.markOf(eventId)[0];
   });
   // Includes everything that a chunk depends on besides its events.
   const replies = events.reduce((sum, { eventId }) => sum + (model.replies.get(eventId)?.length ?? 0), 0);
   const version = `${state.members.length} ${state.ends.lobbyDeadline} ${labels.size} ${replies} ${marks.join('')}`;
-  return live.memo(start, version, () => chunk(model, start)) ?? notDrawn;
+  return live.memo(start, version, () => chunk(model, start)) ?? placeholder;
 }
 
 function chunk(model: TranscriptModel, start: number): Element {
@@ -141,12 +141,12 @@ function isSameTurn(last: ChamberEvent, event: ChamberEvent, model: ChamberModel
 
 function turnView(turn: Turn, model: TranscriptModel, isContinued: boolean): Element {
   const [{ did, ts }] = turn;
-  const who =
+  const speaker =
     did === null
       ? h('span', { class: 'agent' }, h('b', { class: 'dot cnone', 'aria-hidden': 'true' }, 'R'), 'Relayer')
       : agent(did, model);
   const at = time(instantOf(ts), model.state.ends.lobbyDeadline);
-  const head = h('header', {}, who, h('span', { class: 'at' }, at));
+  const head = h('header', {}, speaker, h('span', { class: 'at' }, at));
   const entries = turn.map((event) => entry(event, model));
   return h('article', { class: isContinued ? 'turn continued' : 'turn' }, !isContinued && head, ...entries);
 }
@@ -199,13 +199,13 @@ function describeEvent(event: ChamberEvent, model: ChamberModel): readonly Child
   const { state } = model;
   switch (event.type) {
     case 'chamber.created':
-      return [act('created the chamber')];
+      return [action('created the chamber')];
     case 'chamber.joined':
-      return [act(`joined as number ${event.payload.turnOrder + 1}`)];
+      return [action(`joined as number ${event.payload.turnOrder + 1}`)];
     case 'chamber.admitted':
-      return [act('admitted ', agent(event.payload.did, model))];
+      return [action('admitted ', agent(event.payload.did, model))];
     case 'chamber.proposed':
-      return [act('proposed ', h('code', { class: 'ticker' }, event.payload.ticker), ' ', foreign(event.payload.name))];
+      return [action('proposed ', h('code', { class: 'ticker' }, event.payload.ticker), ' ', foreign(event.payload.name))];
     case 'chamber.debated': {
       const { ideaId, comment, refinement, replyTo, stance } = event.payload;
       return [
@@ -223,35 +223,35 @@ function describeEvent(event: ChamberEvent, model: ChamberModel): readonly Child
     case 'chamber.amended': {
       const { ideaId, version, name, description } = event.payload;
       return [
-        act('amended ', ticker(ideaId, state), `, version ${version}`, name !== undefined && [': ', foreign(name)]),
+        action('amended ', ticker(ideaId, state), `, version ${version}`, name !== undefined && [': ', foreign(name)]),
         description !== undefined && foreignBlock(description),
       ];
     }
     case 'chamber.withdrawn':
-      return [act('withdrew ', ticker(event.payload.ideaId, state))];
+      return [action('withdrew ', ticker(event.payload.ideaId, state))];
     case 'chamber.started':
-      return [act('started the chamber')];
+      return [action('started the chamber')];
     case 'chamber.passed':
-      return [act('passed the turn to ', agent(event.payload.nextTurnAgent, model))];
+      return [action('passed the turn to ', agent(event.payload.nextTurnAgent, model))];
     case 'allocation.committed':
-      return [act('committed to an allocation: ', hash(event.payload.commitment))];
+      return [action('committed to an allocation: ', hash(event.payload.commitment))];
     case 'allocation.revealed': {
       const parts = event.payload.allocations.map(({ ideaId, bps }, index) => [
         `${index === 0 ? '' : ','} ${percent(bps)} `,
         ticker(ideaId, state),
       ]);
-      return [act('revealed an allocation:', parts.length === 0 ? ' nothing allocated' : parts)];
+      return [action('revealed an allocation:', parts.length === 0 ? ' nothing allocated' : parts)];
     }
     case 'relay.commit_submitted':
-      return [act('sent the root in transaction ', hash(event.payload.txHash))];
+      return [action('sent the root in transaction ', hash(event.payload.txHash))];
     case 'chamber.committed':
-      return [act('the chain holds the root ', hash(event.payload.merkleRoot))];
+      return [action('the chain holds the root ', hash(event.payload.merkleRoot))];
     case 'relay.deploy_submitted':
-      return [act('sent the deployment of ', ticker(event.payload.ideaId, state), ' in ', hash(event.payload.txHash))];
+      return [action('sent the deployment of ', ticker(event.payload.ideaId, state), ' in ', hash(event.payload.txHash))];
     case 'idea.deployed':
-      return [act(ticker(event.payload.ideaId, state), ' is deployed at ', hash(event.payload.tokenAddress))];
+      return [action(ticker(event.payload.ideaId, state), ' is deployed at ', hash(event.payload.tokenAddress))];
     case 'idea.deploy_failed':
-      return [act(ticker(event.payload.ideaId, state), ' was not deployed: ', foreign(event.payload.reason))];
+      return [action(ticker(event.payload.ideaId, state), ' was not deployed: ', foreign(event.payload.reason))];
     default:
       return unreachable(event);
   }
@@ -306,7 +306,7 @@ function indentedChars(value: JsonValue, depth = 0): number {
   return chars;
 }
 
-function act(...children: readonly Child[]): Element {
+function action(...children: readonly Child[]): Element {
   return h('p', { class: 'act' }, ...children);
 }
 

@@ -29,10 +29,10 @@ export function countAttempts(job: Job, { formerAttempts, spending }: RoundConte
 export function mayTryAgain(job: Job, failed: string, ago: Millis, round: RoundContext): boolean {
   const { alerts, formerAttempts, spending } = round;
   const attempts = attemptsOf(job);
-  const isAtBound = attempts - (formerAttempts.get(job.name) ?? attempts) >= ATTEMPTS_MAX;
-  if (attempts >= ALERT_ATTEMPTS || isAtBound) {
-    const next = isAtBound ? 'no more are signed before a restart' : 'the next attempts follow at growing intervals';
+  const isLimitReached = attempts - (formerAttempts.get(job.name) ?? attempts) >= ATTEMPTS_MAX;
+  if (attempts >= ALERT_ATTEMPTS || isLimitReached) {
+    const next = isLimitReached ? 'no more are signed before a restart' : 'the next attempts follow at growing intervals';
     alerts.raise(job.name, `${attempts} transactions ${failed} and cost ${spending.costOf(job.name)} ether: ${next}`);
   }
-  return !isAtBound && ago >= Math.min(PAUSE_MILLIS_MAX, FIRST_PAUSE_MILLIS * 2 ** (attempts - 1));
+  return !isLimitReached && ago >= Math.min(PAUSE_MILLIS_MAX, FIRST_PAUSE_MILLIS * 2 ** (attempts - 1));
 }

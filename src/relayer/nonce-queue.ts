@@ -81,7 +81,7 @@ export class NonceQueue {
    */
   async log(choose: () => UnsignedTransaction | undefined, work: (unsigned: UnsignedTransaction) => Promise<Hex>) {
     const turn = this.#last.then(async () => {
-      const unsigned = this.#isInDoubt ? undefined : choose();
+      const unsigned = this.#hasFailed ? undefined : choose();
       if (unsigned === undefined) return;
       const taken: Taken = { cost: costOf(unsigned), state: 'inProgress' };
       this.#taken.set(unsigned.nonce, taken);
@@ -97,7 +97,7 @@ export class NonceQueue {
     await turn;
   }
 
-  get #isInDoubt(): boolean {
+  get #hasFailed(): boolean {
     return [...this.#taken.values()].some(({ state }) => state === 'failed');
   }
 }

@@ -36,7 +36,7 @@ export interface Owner {
   readonly account: PrivateKeyAccount;
   readonly feeSettings: FeeSettings;
   /** Called for each transaction that the node accepted. */
-  readonly onSent: (what: string, txHash: Hex) => void;
+  readonly onSent: (contract: string, txHash: Hex) => void;
 }
 
 export interface ContractAddresses {
@@ -59,8 +59,8 @@ export async function deployContracts(
       : [creationCode('quorum/QuorumRegistry', relayer), creationCode('quorum/QuorumFactory', relayer)];
   const [registry = '0x', factory = '0x'] = codes;
   await sendInOrder(owner, [
-    { what: 'registry', to: undefined, data: registry },
-    { what: 'factory', to: undefined, data: factory },
+    { contract: 'registry', to: undefined, data: registry },
+    { contract: 'factory', to: undefined, data: factory },
   ]);
   return { registryAddress, factoryAddress };
 }
@@ -75,22 +75,22 @@ export async function setRelayer(
   await requireAccount(rpc, relayer);
   const data = encodeFunctionData({ abi: RELAYED_ABI, functionName: 'setRelayer', args: [relayer] });
   const calls: OwnerCall[] = [];
-  for (const [what, to] of [
+  for (const [contract, to] of [
     ['registry', registryAddress],
     ['factory', factoryAddress],
   ] as const) {
     const roles = await readRoles(rpc, to);
     if (roles === undefined)
-      throw new OwnerError(`the ${what} at ${to} can’t change its relayer: deploy new contracts`);
+      throw new OwnerError(`the ${contract} at ${to} can’t change its relayer: deploy new contracts`);
     if (!isAddressEqual(roles.owner, account.address)) {
       throw new OwnerError(
-        `the ${what} at ${to} is owned by ${roles.owner}, not by the account ${account.address} of the key`,
+        `the ${contract} at ${to} is owned by ${roles.owner}, not by the account ${account.address} of the key`,
       );
     }
-    if (!isAddressEqual(roles.relayer, relayer)) calls.push({ what, to, data });
+    if (!isAddressEqual(roles.relayer, relayer)) calls.push({ contract, to, data });
   }
   await sendInOrder(owner, calls);
-  return calls.map(({ what }) => what);
+  return calls.map(({ contract }) => contract);
 }
 
 /** Resolves to undefined for a contract without an owner. */
@@ -115,7 +115,7 @@ async function requireAccount(rpc: Rpc, relayer: Address): Promise<void> {
 }
 
 interface OwnerCall {
-  readonly what: string;
+  readonly contract: string;
   /** Undefined to create a contract. */
   readonly to: Address | undefined;
   readonly data: Hex;
@@ -128,9 +128,9 @@ async function sendInOrder({ rpc, account, feeSettings, onSent }: Owner, calls: 
   if ('excess' in offer) throw new OwnerError(offer.excess);
   const { fees } = offer;
   const gases: bigint[] = [];
-  for (const { what, ...call } of calls) {
+  for (const { contract, ...call } of calls) {
     const estimate = await orRevert(readGas(rpc, { from, ...call }));
-    if ('revertData' in estimate) throw new OwnerError(`${what}: ${revertReason(estimate.revertData)}`);
+    if ('revertData' in estimate) throw new OwnerError(`${contract}: ${revertReason(estimate.revertData)}`);
     gases.push((estimate.result * 6n) / 5n);
   }
   const cost = gases.reduce((sum, gas) => sum + gas, 0n) * fees.maxFeePerGas;
@@ -139,7 +139,7 @@ async function sendInOrder({ rpc, account, feeSettings, onSent }: Owner, calls: 
     throw new OwnerError(
       `the account ${from} has ${formatEther(balance)} ether and needs ${formatEther(cost)} on chain ${chainId}`,
     );
-  for (const [index, { what, to, data }] of calls.entries()) {
+  for (const [index, { contract, to, data }] of calls.entries()) {
     const unsigned = { chainId, nonce: first + index, to: to ?? null, data, gas: gases[index] ?? 0n, ...fees };
     const { rawTransaction, txHash } = await signTransaction(account, unsigned);
     const outcome = await sendRaw(rpc, rawTransaction);
@@ -148,20 +148,20 @@ async function sendInOrder({ rpc, account, feeSettings, onSent }: Owner, calls: 
         `the node did not accept the transaction (${outcome}): wait until ${from} has no pending transactions`,
       );
     }
-    onSent(what, txHash);
-    await requireSuccess(rpc, what, txHash);
+    onSent(contract, txHash);
+    await requireSuccess(rpc, contract, txHash);
   }
 }
 
 const POLL_MILLIS = 250;
 const POLLS_MAX = 1_200;
 
-async function requireSuccess(rpc: Rpc, what: string, txHash: Hex): Promise<void> {
+async function requireSuccess(rpc: Rpc, contract: string, txHash: Hex): Promise<void> {
   for (let poll = 0; poll < POLLS_MAX; poll++) {
     const receipt = await readReceipt(rpc, txHash);
     if (receipt?.status === 1) return;
-    if (receipt !== null) throw new OwnerError(`${what}: transaction ${txHash} was reverted`);
+    if (receipt !== null) throw new OwnerError(`${contract}: transaction ${txHash} was reverted`);
     await pause(POLL_MILLIS);
   }
-  throw new OwnerError(`${what}: transaction ${txHash} is still not in a block: check it before you try again`);
+  throw new OwnerError(`${contract}: transaction ${txHash} is still not in a block: check it before you try again`);
 }

@@ -176,8 +176,8 @@ async function advanceAlone(job: Job, round: RoundContext): Promise<Step> {
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;
     const { message: reason, kind } = error;
-    const what = kind === 'rejected' ? 'RPC request rejected' : 'RPC request failed';
-    repeats.report(subject, reason, (more) => logger.warn({ job: job.name, reason, ...more }, what));
+    const message = kind === 'rejected' ? 'RPC request rejected' : 'RPC request failed';
+    repeats.report(subject, reason, (more) => logger.warn({ job: job.name, reason, ...more }, message));
     if (stopwatches.elapsed(subject) >= REJECTION_MILLIS) alerts.raise(subject, reason);
     pauses.defer(job.name, REJECTION_PAUSE_MILLIS);
     return 'deferred';

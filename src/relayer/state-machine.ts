@@ -172,6 +172,6 @@ async function keepOnChain(job: Job, round: RoundContext): Promise<Step> {
 }
 
 /** Names a stopwatch or a repeated log line. */
-function key(what: 'nonce consumed' | 'nonce gap' | 'lost', { name }: Job): string {
-  return `${what} ${name}`;
+function key(state: 'nonce consumed' | 'nonce gap' | 'lost', { name }: Job): string {
+  return `${state} ${name}`;
 }

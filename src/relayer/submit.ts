@@ -47,8 +47,8 @@ function gasFor(job: Job, estimate: bigint, { mined, gasLimit }: { mined: Receip
   const estimated = (estimate * 6n) / 5n;
   const before = job.submitted.find(({ txHash }) => txHash === mined?.transactionHash);
   const { gas = 0n } = before === undefined ? {} : decodeTransaction(before);
-  const isUsedUp = mined !== undefined && mined.gasUsed >= gas - gas / GAS_LEFT_DIVISOR;
-  const wanted = isUsedUp && 2n * gas > estimated ? 2n * gas : estimated;
+  const isOutOfGas = mined !== undefined && mined.gasUsed >= gas - gas / GAS_LEFT_DIVISOR;
+  const wanted = isOutOfGas && 2n * gas > estimated ? 2n * gas : estimated;
   return wanted > gasLimit ? gasLimit : wanted;
 }
 

@@ -54,33 +54,33 @@ async function registryFaults(
   { contracts, registryAddress: to, relayer }: Wiring,
 ): Promise<readonly Fault[]> {
   const variable = 'CHAMBER_REGISTRY_ADDRESS';
-  const what = `the registry at ${to}`;
+  const registry = `the registry at ${to}`;
   const view = await orRevert(readCall(rpc, { to, data: contracts.rootCall(NO_CHAMBER) }));
   if (!('result' in view) || size(contracts.readRoot(view.result)) !== 32) {
-    const problem = `${what} does not return roots as the ${contracts.name} contracts do`;
+    const problem = `${registry} does not return roots as the ${contracts.name} contracts do`;
     return [{ variable, problem, isOtherContract: true }];
   }
   const call = { from: relayer, to, data: commitChamberCall(NO_CHAMBER, ANY_ROOT) };
-  return simulate(rpc, call, { variable, what: `${what}: commitChamber` });
+  return simulate(rpc, call, { variable, callee: `${registry}: commitChamber` });
 }
 
 async function factoryFaults(rpc: Rpc, wiring: Wiring): Promise<readonly Fault[]> {
   const { contracts, factoryAddress: to, relayer } = wiring;
   const variable = 'IDEA_FACTORY_ADDRESS';
-  const what = `the factory at ${to}`;
+  const factory = `the factory at ${to}`;
   const other = await otherRegistry(rpc, wiring);
   if (other !== undefined) {
     const isArgumentSwapped = isAddressEqual(other, relayer);
     const problem = isArgumentSwapped
-      ? `${what} was deployed with its constructor arguments swapped: deploy IdeaFactory(registry, relayer)`
-      : `${what} uses the registry ${other}, not CHAMBER_REGISTRY_ADDRESS`;
+      ? `${factory} was deployed with its constructor arguments swapped: deploy IdeaFactory(registry, relayer)`
+      : `${factory} uses the registry ${other}, not CHAMBER_REGISTRY_ADDRESS`;
     return [{ variable, problem, isOtherContract: false }];
   }
   const value = contracts.deployValue;
   // Without funds the node rejects the simulation; probeChain warns about this.
   if (value > 0n && (await readBalance(rpc, relayer)) < value) return [];
   const call = { from: relayer, to, value, data: contracts.deployCall(NO_CHAMBER, anyIdea(relayer)) };
-  return simulate(rpc, call, { variable, what: `${what}: deployIdea`, resultBytes: 32 });
+  return simulate(rpc, call, { variable, callee: `${factory}: deployIdea`, resultBytes: 32 });
 }
 
 /** Returns the factory's registry if it differs from the configured one. */
@@ -101,24 +101,24 @@ async function simulate(
   call: Call,
   {
     variable,
-    what,
+    callee,
     resultBytes = 0,
-  }: { readonly variable: string; readonly what: string; readonly resultBytes?: number },
+  }: { readonly variable: string; readonly callee: string; readonly resultBytes?: number },
 ): Promise<readonly Fault[]> {
   const outcome = await orRevert(readCall(rpc, call));
   if ('result' in outcome) {
     const isExpected = size(outcome.result) >= resultBytes;
-    return isExpected ? [] : [{ variable, problem: `${what} returns nothing`, isOtherContract: true }];
+    return isExpected ? [] : [{ variable, problem: `${callee} returns nothing`, isOtherContract: true }];
   }
   const error = revertError(outcome.revertData);
   // Only the reference contracts have an owner who can change the relayer.
   const hint = error === 'NotRelayer' ? `, or run chambers contracts set-relayer ${call.from}` : '';
   const reason = revertReason(outcome.revertData);
-  if (error === undefined) return [{ variable, problem: `${what}: ${reason}`, isOtherContract: true }];
+  if (error === undefined) return [{ variable, problem: `${callee}: ${reason}`, isOtherContract: true }];
   if (error === 'InvalidBpsSum') {
-    return [{ variable: 'CONTRACTS_FILE', problem: `${what}: ${reason}: change bps`, isOtherContract: false }];
+    return [{ variable: 'CONTRACTS_FILE', problem: `${callee}: ${reason}: change bps`, isOtherContract: false }];
   }
   if (!CALLER_REJECTED.has(error)) return [];
-  const problem = `${what} rejects the account ${call.from} (${reason}): set the key of the account that it accepts${hint}`;
+  const problem = `${callee} rejects the account ${call.from} (${reason}): set the key of the account that it accepts${hint}`;
   return [{ variable: 'RELAYER_PRIVATE_KEY', problem, isOtherContract: false }];
 }
