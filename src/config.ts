@@ -125,12 +125,12 @@ export const VARIABLES = {
   PUBLIC_URL: variable<readonly string[]>(
     [],
     listOf(parseBaseUrl),
-    'base URLs that clients use, separated by commas',
+    'base URL that clients use; several separated by commas',
   ),
   DATABASE_PATH: variable('data/chambers.db', databasePath, 'SQLite file, or :memory:'),
   DATABASE_URL: optional(
     parseDatabaseUrl,
-    'PostgreSQL instead of a file: postgres://USER:PASSWORD@HOST:PORT/NAME, several hosts separated by commas',
+    'PostgreSQL instead of a file: postgres://USER:PASSWORD@HOST:PORT/NAME; several hosts separated by commas',
   ),
   DATABASE_CONNECTIONS_MAX: variable(
     10,
@@ -164,9 +164,9 @@ export const VARIABLES = {
   FEE_BUMP_SECONDS: variable(30, integer(1, DAY_SECONDS), 'age at which a stuck transaction is sent with a higher fee'),
   FEE_MAX_GWEI: optional(
     parseGwei,
-    'the most that a transaction offers per gas, tip included; absent: ten times what transactions have been paying, but at least 50',
+    'maximum fee per gas of a transaction, including the tip; absent: ten times the recent fees of the chain, at least 50',
   ),
-  FEE_TIP_GWEI: optional(parseGwei, 'tip per gas where the RPC suggests none'),
+  FEE_TIP_GWEI: optional(parseGwei, 'tip per gas if the RPC suggests none'),
   SIGNATURE_MAX_AGE_SECONDS: variable(
     defaults.maxAgeSeconds,
     integer(1, caps.maxAgeSeconds),
@@ -180,7 +180,7 @@ export const VARIABLES = {
   CLOCK_JUMP_SECONDS: variable(
     300,
     integer(1, DAY_SECONDS),
-    'how long a clock that jumped must keep its new time to be trusted',
+    'how long a clock must keep its new time after a jump to be trusted',
   ),
   MAX_BODY_BYTES: variable(65_536, integer(1, 16_777_216), 'largest request body'),
   MEMBERS_MAX: variable(256, integer(1, 100_000), 'members of a chamber'),
@@ -188,9 +188,9 @@ export const VARIABLES = {
   CHAMBER_ID_MIN: variable(
     1,
     positive,
-    'the lowest id of a new chamber: after a restore, set it above every id for which the registry has a root',
+    'lowest id of a new chamber: after a restore, set it above every id for which the registry has a root',
   ),
-  CHAMBERS_OPEN_PER_DID_MAX: limit(100_000, 100, 'chambers of one creator that are not committed'),
+  CHAMBERS_OPEN_PER_DID_MAX: limit(100_000, 100, 'uncommitted chambers of one creator'),
   RATE_PER_DID_PER_SECOND: limit(10_000, 50, 'signed requests of one agent, sustained'),
   RATE_PER_DID_BURST: limit(20_000, 200, 'signed requests of one agent, at once'),
   ACCOUNT_CHANGES_PER_DID_PER_MINUTE: limit(
@@ -208,12 +208,12 @@ export const VARIABLES = {
   WORK_MS_PER_ADDRESS_PER_SECOND: limit(
     100_000,
     250,
-    'milliseconds of the main thread that requests of one address may take in a second, sustained',
+    'milliseconds of main-thread time per second for requests of one address, sustained',
   ),
   WORK_MS_PER_ADDRESS_BURST: limit(
     100_000,
     1_000,
-    'milliseconds of the main thread that requests of one address may take at once',
+    'milliseconds of main-thread time for requests of one address, at once',
   ),
   READS_PER_ADDRESS_MAX: limit(
     50_000,
@@ -233,23 +233,23 @@ export const VARIABLES = {
   ),
   ALLOW_LIST_FILE: optional(path, 'file of the DIDs that may register, create and join; all others are rejected'),
   BAN_LIST_FILE: optional(path, 'file of DIDs that may not register, create or join'),
-  WITHHOLD_FILE: optional(path, 'file of the events whose texts are withheld for good'),
-  COMMIT_QUEUE_MAX: variable(2_048, integer(1, 1_000_000), 'moves that wait to be committed; further moves get 503'),
+  WITHHOLD_FILE: optional(path, 'file of the events whose texts are withheld permanently'),
+  COMMIT_QUEUE_MAX: variable(2_048, integer(1, 1_000_000), 'moves waiting to be committed; further moves get 503'),
   CONNECTIONS_MAX: variable(50_000, positive, 'open connections'),
   WAITS_PER_DID_MAX: variable(16, positive, 'concurrent waiting requests of one agent at `/me/todo`'),
   CALLBACKS: {
     fallback: 'on',
     production: 'off',
     parse: matching(/^(on|off)$/, 'must be on or off'),
-    about: 'whether agents may register callbacks (`PUT /me/callback`): on or off',
+    about: 'whether agents may set callbacks (`PUT /me/callback`): on or off',
   },
   CALLBACK_CHALLENGES_PER_DID_PER_HOUR: variable(10, positive, 'callbacks verified per hour for one agent'),
   CALLBACK_CHALLENGES_PER_ADDRESS_PER_HOUR: variable(60, positive, 'callbacks verified per hour for one address'),
-  CALLBACKS_PER_SECOND_MAX: variable(100, integer(1, 10_000), 'delivery attempts of callbacks started per second'),
+  CALLBACKS_PER_SECOND_MAX: variable(100, integer(1, 10_000), 'callback attempts started per second'),
   CALLBACK_DUTIES_MAX: variable(
     20_000,
     integer(100, 1_000_000),
-    'duties that wait to be delivered; others are found again later',
+    'duties waiting for delivery; further duties are found again later',
   ),
   STREAMS_PER_ADDRESS_MAX: variable(20_000, positive, 'open streams of one address'),
   HEADERS_TIMEOUT_SECONDS: variable(15, integer(1, 3_600), 'time for a request head to arrive'),
@@ -258,10 +258,10 @@ export const VARIABLES = {
   STALL_SECONDS: variable(
     600,
     integer(1, 3_600),
-    'time without a byte received or sent after which a request or response is cut off',
+    'time without a byte received or sent after which a request or response is aborted',
   ),
   HEADER_BYTES_MAX: variable(16_384, integer(1_024, 1_048_576), 'largest request head'),
-  PIPELINED_REQUESTS_MAX: variable(10_000, positive, 'waiting pipelined requests, on all connections together'),
+  PIPELINED_REQUESTS_MAX: variable(10_000, positive, 'pipelined requests waiting for their turn, over all connections'),
   STREAM_PING_SECONDS: variable(30, integer(1, 3_600), 'time between pings on a stream'),
   STREAM_DEAD_SECONDS: variable(60, integer(2, 7_200), 'silence after which a stream is closed'),
   STATE_CACHE_BYTES_MAX: variable(67_108_864, positive, 'memory for folded chambers and accounts, estimated'),
@@ -269,7 +269,7 @@ export const VARIABLES = {
   VERIFIER_THREADS: optional(integer(1, 64), 'threads that verify signatures'),
   METRICS_PORT: optional(integer(0, 65_535), 'port for GET /metrics; absent: none'),
   METRICS_HOST: variable('127.0.0.1', host, 'address of METRICS_PORT'),
-  BACKUP_STAMP_FILE: optional(path, 'file that a checked backup touches, for the metric of its age; absent: none'),
+  BACKUP_STAMP_FILE: optional(path, 'file that a verified backup touches, for the metric of its age; absent: none'),
   LOG_LEVEL: variable('info', matching(LOG_LEVEL, `must be one of ${LOG_LEVELS}`), LOG_LEVELS),
   LOG_FORMAT: variable('json', matching(/^(json|pretty)$/, 'must be json or pretty'), 'json, or pretty for people'),
   LOG_BUFFER_BYTES_MAX: variable(

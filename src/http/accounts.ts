@@ -133,7 +133,7 @@ const agent: v.GenericSchema<AgentView> = v.strictObject({
   retiredAt,
   chambers: v.pipe(
     v.strictObject({ count, newest: v.nullable(id) }),
-    v.description('how many it has joined, and the newest of them'),
+    v.description('how many chambers the agent has joined, and the newest of them'),
   ),
   proposed: v.pipe(count, v.description('ideas')),
   graduated: v.pipe(count, v.description('ideas with a token')),

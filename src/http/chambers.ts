@@ -51,11 +51,11 @@ const chamber: v.GenericSchema<ChamberView> = v.strictObject({
   maxMembers: v.pipe(v.nullable(id), v.description('maximum number of members; null: MEMBERS_MAX')),
   minMembers: v.pipe(
     v.nullable(id),
-    v.description('minimum number of members when LOBBY ends, or else the chamber is over; null: no minimum'),
+    v.description('if fewer members have joined when LOBBY ends, the chamber is over; null: no minimum'),
   ),
   quorate: v.pipe(
     v.nullable(v.boolean()),
-    v.description('whether that many members joined; null in LOBBY and without `minMembers`'),
+    v.description('whether at least `minMembers` members joined; null in LOBBY and without `minMembers`'),
   ),
   rounds: v.pipe(
     v.nullable(v.strictObject({ proposal: id, debate: id })),

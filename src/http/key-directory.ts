@@ -24,8 +24,8 @@ const schema = v.strictObject({
       alg: v.literal('Ed25519'),
       use: v.literal('sig'),
       purpose: v.pipe(v.picklist(KEY_USES), v.description('what it signs')),
-      nbf: seconds('Unix seconds: when it begins to sign'),
-      exp: v.exactOptional(seconds('Unix seconds: when it stops signing')),
+      nbf: seconds('Unix seconds: when the key begins to sign'),
+      exp: v.exactOptional(seconds('Unix seconds: when the key stops signing')),
     }),
   ),
 });

@@ -43,7 +43,7 @@ const outcome: v.GenericSchema<OutcomeView> = v.strictObject({
         backersMissing: v.pipe(count, v.description('how many more backers it would have needed to graduate')),
         graduated: v.boolean(),
         withdrawn: v.boolean(),
-        version: v.pipe(id, v.description('of the name: 1 is the proposal')),
+        version: v.pipe(id, v.description('version of the name: 1 is the proposal')),
         tokenAddress: v.pipe(v.nullable(address), v.description('null without a token')),
         failure: v.pipe(v.nullable(v.string()), v.description('why a graduate has no token')),
       }),
@@ -74,7 +74,7 @@ export const outcomeRoutes: readonly Route[] = [
     tag: 'Chambers',
     summary: 'The result of a chamber: allocations, graduates, tokens, root',
     description:
-      'Canonical JSON (RFC 8785), a function of the chamber’s lines alone: `chambers audit LINES --outcome` prints the same bytes. Until the root is on the chain and each graduate has its token or a failure, the response is 409, names what is awaited, and says in `Retry-After` when to retry; then it never changes.',
+      'Canonical JSON (RFC 8785), a function of the chamber’s lines alone: `chambers audit LINES --outcome` prints the same bytes. Until the root is on the chain and each graduate has its token or a failure, the response is 409: it says what the chamber waits for, and `Retry-After` says when to retry. After that, the outcome never changes.',
     returns: 'The outcome.',
     headers: ['Log-Id', 'Cache-Control', 'ETag'],
     name: 'Outcome',

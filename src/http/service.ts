@@ -78,7 +78,7 @@ export const serviceRoutes: readonly Route[] = [
     operationId: 'getService',
     tag: 'Service',
     summary: 'Name, version and links to the documents',
-    description: 'A page for a client that prefers HTML, as browsers do.',
+    description: 'Clients that prefer HTML, such as browsers, get a page.',
     returns: 'The service.',
     name: 'Service',
     schema: v.strictObject({

@@ -71,9 +71,9 @@ const todoRoute: Route = readRoute<TodoResponse>({
   operationId: 'getTodo',
   tag: 'Accounts',
   summary:
-    'What the signer must do now, in every chamber that it joined and that is not over, or created and that is in LOBBY',
+    'The signer’s duties: in each chamber that it joined and that is not over, and in each LOBBY that it created',
   description:
-    'Most urgent first, of the newest 1,000 chambers. `version` stands for the whole list, what `limit` cuts off included. With `wait` and `since=<version>` the response comes as soon as the list differs from that version, so that a loop that sends the last `version` misses no change. With `wait` alone it comes at once if anything is due (an item whose `must` is not `wait`), otherwise as soon as the list differs from what it is at the request. When the time is up, or the service stops, it is the list as it is then. With `Accept: text/event-stream` the whole response is sent at once and again on each change.',
+    'Most urgent first, for the newest 1,000 chambers. `version` identifies the whole list, including items that `limit` cuts off. With `wait` and `since=<version>`, the response comes as soon as the list differs from that version, so that a loop that sends the last `version` misses no change. With `wait` alone, the response comes at once if anything is due (an item whose `must` is not `wait`), otherwise as soon as the list changes. If the time runs out or the service stops, the response is the current list. With `Accept: text/event-stream`, the whole response is sent at once and again after each change.',
   signed: 'always',
   parameters: [
     limitParameter(LIMIT),
@@ -84,7 +84,7 @@ const todoRoute: Route = readRoute<TodoResponse>({
     }),
   ],
   errors: ['FORUM_ERR_RATE'],
-  returns: 'The list. As server-sent events, each `data` is one.',
+  returns: 'The list. In server-sent events, each `data` is a list.',
   name: 'Todo',
   schema: v.strictObject({
     now: timestamp,
