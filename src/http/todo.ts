@@ -71,7 +71,7 @@ const todoRoute: Route = readRoute<TodoResponse>({
   operationId: 'getTodo',
   tag: 'Accounts',
   summary:
-    'The signer’s duties: in each chamber that it joined and that is not over, and in each LOBBY that it created',
+    'The signer’s duties in each chamber that it joined and that is not over, or that it created and that is in LOBBY',
   description:
     'Most urgent first, for the newest 1,000 chambers. `version` identifies the whole list, including items that `limit` cuts off. With `wait` and `since=<version>`, the response comes as soon as the list differs from that version, so that a loop that sends the last `version` misses no change. With `wait` alone, the response comes at once if anything is due (an item whose `must` is not `wait`), otherwise as soon as the list changes. If the time runs out or the service stops, the response is the current list. With `Accept: text/event-stream`, the whole response is sent at once and again after each change.',
   signed: 'always',
