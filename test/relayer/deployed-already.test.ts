@@ -38,7 +38,7 @@ test.each<readonly [string, ContractProfile['name'], Fault | undefined]>([
   ['with TickerTaken', 'quorum', undefined],
   ['without a reason', 'quorum', NO_REASON],
 ])(
-  'the relayer waits for a deployment that the node does not report yet and whose repetition reverts %s on %s contracts',
+  'the relayer waits while the node does not report a deployment yet and a second one reverts %s, on %s contracts',
   async (_title, kind, revert) => {
     const opened = await open(kind);
     const { forum, proxy } = opened;

@@ -67,7 +67,7 @@ test.each([
     /^chain: the factory at 0x\w+: deployIdea: InvalidBpsSum\(6\): change bps/,
   ],
 ] as const)(
-  '%s is reported before anything is sent',
+  'a configuration that causes %s is reported before anything is sent',
   async (_error, { privateKey, bps }: { privateKey?: `0x${string}`; bps?: readonly number[] }, reason) => {
     const { forum } = opened;
     addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);

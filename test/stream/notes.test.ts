@@ -191,7 +191,7 @@ it('readers that did not ask for notes get none', async () => {
   expect((await take(source, 5)).map(({ id }) => id)).toEqual(['1', '2', '3', '4', '5']);
 });
 
-it.each(['/chambers/1/stream?notes=2', '/chambers/1/stream?notes=', '/events?notes=1'])('%s is rejected', async (path) => {
+it.each(['/chambers/1/stream?notes=2', '/chambers/1/stream?notes=', '/events?notes=1'])('a request for %s is rejected', async (path) => {
   const running = await run();
   await paced(running);
   expect(await subscribe(running, path)).toMatchObject({
