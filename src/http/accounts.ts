@@ -57,7 +57,11 @@ function isCausedBy(event: AccountEvent, { signer, body, arrivedAt }: Registrati
 }
 
 /** Whether this request produced the withheld line. The stub's leaf covers the request and the texts, which the service no longer has. */
-function producedWithheldLine({ withheld, ...stub }: AccountEvent, request: RequestEvidence, { json }: SentBody): boolean {
+function producedWithheldLine(
+  { withheld, ...stub }: AccountEvent,
+  request: RequestEvidence,
+  { json }: SentBody,
+): boolean {
   const { personality, label } = json as RegisterBody;
   const payload = { ...stub.payload, personality, ...(label !== undefined && { label }) };
   const line = toLine({ ...stub, payload, request } as AccountEvent);

@@ -95,7 +95,8 @@ export class Authenticator {
         const isValid = await this.#options.verify(publicKey, base, parsed.signature, queue);
         if (!isValid) continue;
         const devDid = (this.#options.allowUnsigned ? header(c, DEV_HEADER) : undefined) ?? did;
-        if (devDid !== did) throw new SignatureError('key', `the signature is by ${did}, but X-Dev-Did names another agent`);
+        if (devDid !== did)
+          throw new SignatureError('key', `the signature is by ${did}, but X-Dev-Did names another agent`);
         const request = { method, targetUri, body: body.text, contentDigest, signatureInput, signature };
         return {
           did,

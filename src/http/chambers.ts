@@ -61,10 +61,7 @@ const chamber: v.GenericSchema<ChamberView> = v.strictObject({
     v.nullable(v.strictObject({ proposal: id, debate: id })),
     v.description('turns of each member in PROPOSAL and DEBATE; null: phases end at their deadlines only'),
   ),
-  movesPerTurn: v.pipe(
-    v.nullable(id),
-    v.description('moves that a turn may have besides the pass; null: no limit'),
-  ),
+  movesPerTurn: v.pipe(v.nullable(id), v.description('moves that a turn may have besides the pass; null: no limit')),
   admission: v.pipe(
     v.nullable(admission),
     v.description('who may join, including agents added later; null: everybody'),

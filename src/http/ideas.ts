@@ -26,7 +26,10 @@ const members = {
   deployStatus: v.picklist(['none', 'pending', 'submitted', 'deployed', 'failed']),
   deployReason: v.pipe(v.nullable(v.string()), v.description('why the deployment failed')),
   version: v.pipe(id, v.description('version of name and description: 1 is the proposal, and each amendment adds one')),
-  withdrawn: v.pipe(v.boolean(), v.description('whether the proposer has withdrawn the idea, so that no allocation may name it')),
+  withdrawn: v.pipe(
+    v.boolean(),
+    v.description('whether the proposer has withdrawn the idea, so that no allocation may name it'),
+  ),
   stances: v.pipe(
     v.strictObject({ for: count, against: count, undecided: count, outdated: count }),
     v.description('members by their latest stance in the debate; `outdated`: on an earlier version'),

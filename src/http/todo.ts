@@ -62,7 +62,10 @@ const item: v.GenericSchema<TodoView> = v.strictObject({
   committed: v.pipe(v.boolean(), v.description('whether the caller has committed to an allocation')),
   revealed: v.boolean(),
   lastEventId: id,
-  why: v.pipe(v.nullable(v.string()), v.description('a sentence on what the chamber waits for, while `must` is `wait`')),
+  why: v.pipe(
+    v.nullable(v.string()),
+    v.description('a sentence on what the chamber waits for, while `must` is `wait`'),
+  ),
   missedTurns: v.pipe(count, v.description('how many of the caller’s turns expired')),
 });
 

@@ -142,7 +142,15 @@ interface TranscriptContext extends Pick<ChamberState, 'chamberId' | 'ends' | 'e
   readonly polls: ReadonlyMap<string, StanceCounts>;
 }
 
-function transcriptContext({ chamberId, ends, endedBy, lastEventId, members, creatorDid, ideas }: ChamberState): TranscriptContext {
+function transcriptContext({
+  chamberId,
+  ends,
+  endedBy,
+  lastEventId,
+  members,
+  creatorDid,
+  ideas,
+}: ChamberState): TranscriptContext {
   const names = new Map([[creatorDid, 'creator'], ...members.map((did, turn) => [did, `A${turn + 1}`] as const)]);
   return {
     chamberId,

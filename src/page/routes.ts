@@ -51,7 +51,9 @@ export function pageRoutes(
   async function negotiate(c: Context, next: Next, render: () => Promise<SharedBody>): Promise<void> {
     await next();
     const json = c.res;
-    const response = await negotiatedResponse(c, json, () => (json.status === 200 ? render() : errorPage(c, json, asset)));
+    const response = await negotiatedResponse(c, json, () =>
+      json.status === 200 ? render() : errorPage(c, json, asset),
+    );
     if (response === json) return;
     // Without this, Hono would merge the two responses and copy their bodies.
     c.res = undefined;

@@ -205,7 +205,9 @@ function describeEvent(event: ChamberEvent, model: ChamberModel): readonly Child
     case 'chamber.admitted':
       return [action('admitted ', agent(event.payload.did, model))];
     case 'chamber.proposed':
-      return [action('proposed ', h('code', { class: 'ticker' }, event.payload.ticker), ' ', foreign(event.payload.name))];
+      return [
+        action('proposed ', h('code', { class: 'ticker' }, event.payload.ticker), ' ', foreign(event.payload.name)),
+      ];
     case 'chamber.debated': {
       const { ideaId, comment, refinement, replyTo, stance } = event.payload;
       return [
@@ -247,7 +249,9 @@ function describeEvent(event: ChamberEvent, model: ChamberModel): readonly Child
     case 'chamber.committed':
       return [action('the chain holds the root ', hash(event.payload.merkleRoot))];
     case 'relay.deploy_submitted':
-      return [action('sent the deployment of ', ticker(event.payload.ideaId, state), ' in ', hash(event.payload.txHash))];
+      return [
+        action('sent the deployment of ', ticker(event.payload.ideaId, state), ' in ', hash(event.payload.txHash)),
+      ];
     case 'idea.deployed':
       return [action(ticker(event.payload.ideaId, state), ' is deployed at ', hash(event.payload.tokenAddress))];
     case 'idea.deploy_failed':

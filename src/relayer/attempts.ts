@@ -31,7 +31,9 @@ export function mayTryAgain(job: Job, failed: string, ago: Millis, round: RoundC
   const attempts = attemptsOf(job);
   const isLimitReached = attempts - (formerAttempts.get(job.name) ?? attempts) >= ATTEMPTS_MAX;
   if (attempts >= ALERT_ATTEMPTS || isLimitReached) {
-    const next = isLimitReached ? 'no more are signed before a restart' : 'the next attempts follow at growing intervals';
+    const next = isLimitReached
+      ? 'no more are signed before a restart'
+      : 'the next attempts follow at growing intervals';
     alerts.raise(job.name, `${attempts} transactions ${failed} and cost ${spending.costOf(job.name)} ether: ${next}`);
   }
   return !isLimitReached && ago >= Math.min(PAUSE_MILLIS_MAX, FIRST_PAUSE_MILLIS * 2 ** (attempts - 1));

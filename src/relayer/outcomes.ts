@@ -11,8 +11,18 @@ export type Step = 'recorded' | 'sent' | 'waiting' | 'confirming' | 'deferred';
 const DEFER_MILLIS: Millis = 5_000;
 
 export async function record(job: Job, fact: ServiceFact, round: RoundContext): Promise<Step> {
-  const { forum, lease, logger, alerts, stopwatches, failed, simulatedReverts, confirmedWith, formerAttempts, spending } =
-    round;
+  const {
+    forum,
+    lease,
+    logger,
+    alerts,
+    stopwatches,
+    failed,
+    simulatedReverts,
+    confirmedWith,
+    formerAttempts,
+    spending,
+  } = round;
   await forum.record(job.chamberId, fact, { root: job.root, lease });
   if (fact.type === 'idea.deploy_failed') failed.count++;
   logger.info({ job: job.name, type: fact.type, ether: spending.costOf(job.name) }, 'relay outcome recorded');

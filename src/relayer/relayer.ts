@@ -5,6 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { RepeatedLog } from '../diagnostics/repeated-log.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
+import { Pauses, SimulatedReverts } from './backoff.ts';
 import {
   Alerts,
   type LastingContext,
@@ -19,8 +20,7 @@ import { JobBoard } from './job-board.ts';
 import { LogSearch } from './log-search.ts';
 import { NonceQueue } from './nonce-queue.ts';
 import { HighestNonces } from './nonce-user.ts';
-import { Pauses, SimulatedReverts } from './backoff.ts';
-import { newMemory, runRound, type RoundMemory } from './round.ts';
+import { newMemory, type RoundMemory, runRound } from './round.ts';
 import { openRpc, RpcError } from './rpc.ts';
 import { Spending, type SpendingFigures } from './spending.ts';
 import { openAccount, Signers } from './transactions.ts';

@@ -33,7 +33,8 @@ function serve(webSocket: WebSocket, { subscribe, socket, liveness }: WebSocketO
   webSocket.on('error', () => {});
   const subscription = subscribe({
     take: (page) => {
-      if (webSocket.readyState === WebSocket.OPEN) return socket.write(framesOf(page)) ? undefined : untilDrained(socket);
+      if (webSocket.readyState === WebSocket.OPEN)
+        return socket.write(framesOf(page)) ? undefined : untilDrained(socket);
       // The socket is closing: without writes there is no backpressure, and the subscription would read all history.
       subscription.stop();
       return undefined;

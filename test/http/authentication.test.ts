@@ -143,7 +143,9 @@ describe('a signed request', () => {
     expect([status, answer.step, answer.detail]).toEqual([
       401,
       'form',
-      expect.stringMatching(/^form: Signature-Input and Signature have no signature labelled sig1; their labels are proxy \(/),
+      expect.stringMatching(
+        /^form: Signature-Input and Signature have no signature labelled sig1; their labels are proxy \(/,
+      ),
     ]);
   });
 

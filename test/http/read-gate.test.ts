@@ -36,8 +36,8 @@ it('an MCP request whose body does not arrive blocks no reader', { timeout: 10_0
 describe('an address with waiting reads', () => {
   /** Reads through a gate; each lasts until its test ends it. */
   function openGate(readsMax: number) {
-    const underWay = new Quota(readsMax, 'reads');
-    const inTurn = readGate({ networkOf: () => 'network', underWay, workError: () => undefined });
+    const inFlight = new Quota(readsMax, 'reads');
+    const inTurn = readGate({ networkOf: () => 'network', inFlight, workError: () => undefined });
     let begun = 0;
     const ends: (() => void)[] = [];
     const read = () => {
@@ -50,19 +50,19 @@ describe('an address with waiting reads', () => {
       reading.catch(() => {});
       return { reading, leave: () => outgoing.emit('close') };
     };
-    return { read, begun: () => begun, endOne: () => ends.shift()?.(), underWay };
+    return { read, begun: () => begun, endOne: () => ends.shift()?.(), inFlight };
   }
 
   it('is rejected beyond its limit, and may read again once a read has ended or left', async () => {
-    const { read, begun, underWay } = openGate(6);
+    const { read, begun, inFlight } = openGate(6);
     const reads = Array.from({ length: 6 }, read);
     expect(begun()).toBe(4);
     await expect(read().reading).rejects.toMatchObject({ code: 'FORUM_ERR_RATE' });
     reads[5]?.leave();
-    expect(underWay.total).toBe(5);
+    expect(inFlight.total).toBe(5);
     await expect(reads[5]?.reading).rejects.toMatchObject({ code: 'FORUM_ERR_VALIDATION' });
     read();
-    expect(underWay.total).toBe(6);
+    expect(inFlight.total).toBe(6);
   });
 
   it('is not served after it has left', async () => {

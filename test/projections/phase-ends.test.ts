@@ -273,7 +273,11 @@ type Seen = readonly [at: number, phase: string, holder: string | null];
 
 const ROWS: readonly (readonly [title: string, past: readonly BriefEvent[], ...seen: Seen[]])[] = [
   ['LOBBY ends when the creator starts', TWO, [S, 'PROPOSAL', ANN]],
-  ['LOBBY continues until the chamber is full', [paced({ maxMembers: 3 }), ...joined(ANN, BOB)], [LOBBY_AT, 'LOBBY', null]],
+  [
+    'LOBBY continues until the chamber is full',
+    [paced({ maxMembers: 3 }), ...joined(ANN, BOB)],
+    [LOBBY_AT, 'LOBBY', null],
+  ],
   ['LOBBY ends when the chamber is full', [paced({ maxMembers: 2 }), ...joined(ANN, BOB)], [LOBBY_AT, 'PROPOSAL', ANN]],
   [
     'LOBBY of a full chamber without rounds ends at its deadline',
@@ -405,13 +409,16 @@ describe('the phase and the turn of a chamber with rounds', () => {
     ['the last pass of PROPOSAL', TO_DEBATE, ['PROPOSAL', 'DEBATE']],
     ['the last pass of DEBATE', TO_COMMIT, ['DEBATE', 'ALLOCATE_COMMIT']],
     ['the last commitment', [...TO_COMMIT, commit(S, ANN), commit(S, BOB)], ['ALLOCATE_COMMIT', 'ALLOCATE_REVEAL']],
-  ])('%s belongs to the phase that it ends; the next event in the same millisecond does not', (_title, past, phases) => {
-    const events = eventsOf(past);
-    const last = events.at(-1) as ChamberEvent;
-    const state = fold(past);
-    expect([phaseOf(state, last), phaseAt(state, Date.parse(last.ts))]).toEqual(phases);
-    expect(phaseOf(state, { eventId: last.eventId + 1, ts: last.ts })).toBe(phases[1]);
-  });
+  ])(
+    '%s belongs to the phase that it ends; the next event in the same millisecond does not',
+    (_title, past, phases) => {
+      const events = eventsOf(past);
+      const last = events.at(-1) as ChamberEvent;
+      const state = fold(past);
+      expect([phaseOf(state, last), phaseAt(state, Date.parse(last.ts))]).toEqual(phases);
+      expect(phaseOf(state, { eventId: last.eventId + 1, ts: last.ts })).toBe(phases[1]);
+    },
+  );
 });
 
 describe('the end of the reveal in a chamber with rounds', () => {

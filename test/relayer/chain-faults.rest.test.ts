@@ -7,7 +7,6 @@ import { deployContract } from '../kit/contracts.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import {
-  signOutsideLog,
   expectRecordedOnce,
   expectSettledOnce,
   feesOf,
@@ -15,6 +14,7 @@ import {
   onChain,
   openRelayerChain,
   type RelayerChain,
+  signOutsideLog,
 } from './relayer-chain.ts';
 
 let opened: RelayerChain;

@@ -6,7 +6,13 @@ import type { ContractProfile } from '../../src/relayer/contracts.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import type { Fault } from './fault-proxy.ts';
-import { signOutsideLog, expectSettledOnce, openRelayerChain, type RelayerChain, untilFailed } from './relayer-chain.ts';
+import {
+  expectSettledOnce,
+  openRelayerChain,
+  type RelayerChain,
+  signOutsideLog,
+  untilFailed,
+} from './relayer-chain.ts';
 
 let opened: RelayerChain;
 async function open(owned?: ContractProfile['name']): Promise<void> {

@@ -5,7 +5,7 @@ import { type ContractProfile, REFERENCE } from '../../src/relayer/contracts.ts'
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import type { Fault } from './fault-proxy.ts';
-import { signOutsideLog, expectSettledOnce, onChain, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
+import { expectSettledOnce, onChain, openRelayerChain, type RelayerChain, signOutsideLog } from './relayer-chain.ts';
 
 async function open(owned?: ContractProfile['name']): Promise<RelayerChain> {
   const opened = await openRelayerChain(owned);
@@ -22,7 +22,10 @@ test('a token deployed between the start of the round and the estimate is record
   proxy.fault = async (method) => {
     if (method !== 'eth_estimateGas' || isDeployed || forum.facts('chamber.committed').length === 0) return undefined;
     isDeployed = true;
-    await sendRaw(opened.rpc, await signOutsideLog(opened, { nonce: 1, to: 'factory', data: REFERENCE.deployCall(1, idea) }));
+    await sendRaw(
+      opened.rpc,
+      await signOutsideLog(opened, { nonce: 1, to: 'factory', data: REFERENCE.deployCall(1, idea) }),
+    );
     await until(async () => (await onChain(opened, 1)).deployments.length === 1);
     return undefined;
   };

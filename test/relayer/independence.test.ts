@@ -5,7 +5,14 @@ import { commitChamberCall } from '../../src/relayer/contracts.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import type { Fault } from './fault-proxy.ts';
-import { signOutsideLog, expectSettledOnce, isSettled, onChain, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
+import {
+  expectSettledOnce,
+  isSettled,
+  onChain,
+  openRelayerChain,
+  type RelayerChain,
+  signOutsideLog,
+} from './relayer-chain.ts';
 
 let opened: RelayerChain;
 beforeEach(async () => {

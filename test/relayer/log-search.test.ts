@@ -59,12 +59,15 @@ test.each<readonly [string, Fault]>([
   ['rejects', TOO_WIDE],
   ['times out over', { kind: 'hang' }],
   ['returns HTTP 504 for', { kind: 'status', status: 504, body: '' }],
-])('windows shrink to ten blocks for a node that %s larger ranges, newest first and without a gap', async (_title, fault) => {
-  [rejection, blocksMax, eventBlock] = [fault, 10, HEAD - 35];
-  expect(await search.find(contract, find)).toBe(HASH);
-  const served = requested.filter(([from, to]) => to - from + 1 <= blocksMax);
-  expect(served).toEqual([0, 1, 2, 3].map((window) => [HEAD - 10 * window - 9, HEAD - 10 * window]));
-});
+])(
+  'windows shrink to ten blocks for a node that %s larger ranges, newest first and without a gap',
+  async (_title, fault) => {
+    [rejection, blocksMax, eventBlock] = [fault, 10, HEAD - 35];
+    expect(await search.find(contract, find)).toBe(HASH);
+    const served = requested.filter(([from, to]) => to - from + 1 <= blocksMax);
+    expect(served).toEqual([0, 1, 2, 3].map((window) => [HEAD - 10 * window - 9, HEAD - 10 * window]));
+  },
+);
 
 test('a search fails if the node rejects even ten blocks', async () => {
   blocksMax = 9;

@@ -5,13 +5,13 @@ import { deployContract } from '../kit/contracts.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import {
+  consumeNonce,
   expectSettledOnce,
   feesOf,
   isSettled,
   onChain,
   openRelayerChain,
   type RelayerChain,
-  consumeNonce,
   untilSettled,
 } from './relayer-chain.ts';
 

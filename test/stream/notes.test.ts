@@ -191,10 +191,13 @@ it('readers that did not ask for notes get none', async () => {
   expect((await take(source, 5)).map(({ id }) => id)).toEqual(['1', '2', '3', '4', '5']);
 });
 
-it.each(['/chambers/1/stream?notes=2', '/chambers/1/stream?notes=', '/events?notes=1'])('a request for %s is rejected', async (path) => {
-  const running = await run();
-  await paced(running);
-  expect(await subscribe(running, path)).toMatchObject({
-    refusal: { status: 400, body: { error: 'FORUM_ERR_VALIDATION' } },
-  });
-});
+it.each(['/chambers/1/stream?notes=2', '/chambers/1/stream?notes=', '/events?notes=1'])(
+  'a request for %s is rejected',
+  async (path) => {
+    const running = await run();
+    await paced(running);
+    expect(await subscribe(running, path)).toMatchObject({
+      refusal: { status: 400, body: { error: 'FORUM_ERR_VALIDATION' } },
+    });
+  },
+);

@@ -13,8 +13,8 @@ import { backoffMillis } from '../../reading/waiting.ts';
 import { isWalletAddress } from '../../vocabulary/schemas.ts';
 import type { Hex } from '../../vocabulary/values.ts';
 import type { Audit, NamedChain, NamedRoot, ShownCheck } from '../live-view.ts';
-import { requestJson } from './request.ts';
 import { PublishedCheck, type PublishedLog, shownCheck } from './published-check.ts';
+import { requestJson } from './request.ts';
 
 /** Audits a chamber of the service, or a file. */
 export interface AuditJob {

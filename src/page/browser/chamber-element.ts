@@ -9,10 +9,10 @@ import { chamberView } from '../chamber-view.ts';
 import { type Audit, type LiveModel, SPEEDS, verifySection } from '../live-view.ts';
 import { Drawing } from './drawing.ts';
 import { DrawnChunks } from './drawn-chunks.ts';
-import { savedCheckpoint, saveCheckpoint } from './saved-checkpoint.ts';
 import { linkedEvent, namedChain, namedRoot, namedWitnesses } from './location.ts';
 import { followLog } from './log-stream.ts';
 import { patchChildren } from './patch.ts';
+import { saveCheckpoint, savedCheckpoint } from './saved-checkpoint.ts';
 import { ServerClock } from './server-clock.ts';
 import { NOT_AUDITED, startAudit } from './start-audit.ts';
 

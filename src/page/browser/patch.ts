@@ -9,7 +9,8 @@ const sources = new WeakMap<Node, Described>();
 export function patchChildren(parent: Element, children: Described['children']): void {
   for (const [index, child] of children.entries()) {
     const node =
-      reusableNode(parent, children, index) ?? parent.insertBefore(createNode(parent, child), parent.childNodes[index] ?? null);
+      reusableNode(parent, children, index) ??
+      parent.insertBefore(createNode(parent, child), parent.childNodes[index] ?? null);
     if (typeof child !== 'string') patch(node as Element, child);
     else if (node.textContent !== child) node.textContent = child;
   }

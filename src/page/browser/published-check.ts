@@ -207,7 +207,11 @@ export class PublishedCheck {
   }
 }
 
-export function shownCheck(name: ShownCheck['name'], title: string, { isVerified, sentence }: CheckOutcome): ShownCheck {
+export function shownCheck(
+  name: ShownCheck['name'],
+  title: string,
+  { isVerified, sentence }: CheckOutcome,
+): ShownCheck {
   const isBroken = isVerified === false;
   return {
     name,

@@ -1,6 +1,6 @@
 // The ports: checked by listening on them briefly.
 import { createServer, type Server } from 'node:net';
-import { ListenError, type ListenAddress, listen } from '../../http/http-server.ts';
+import { type ListenAddress, ListenError, listen } from '../../http/http-server.ts';
 import { EXIT_FAILURE } from '../../process/exit.ts';
 import { metricsPort, servicePort } from '../listen-addresses.ts';
 import type { Check } from './check.ts';
