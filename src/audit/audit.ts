@@ -1,5 +1,5 @@
 // The auditor as a library: auditFile audits exported lines, auditService the chambers of a service. Both read each chamber once,
-// and again only to tell causes from consequences.
+// and again only to separate causes from consequences.
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -49,21 +49,21 @@ export interface AuditRequest {
   readonly chain?: AuditedChain | undefined;
   /** Defaults to INPUT_LIMITS. */
   readonly limits?: Partial<InputLimits> | undefined;
-  /** A file of account lines; without it, a service is asked for them. */
+  /** A file of account lines. If absent, a service is asked for them. */
   readonly accounts?: string | undefined;
   readonly asksOutcome?: boolean | undefined;
-  /** A file of lines that were kept: the originals of stubs, and other stubs. */
+  /** A file of kept lines: originals of stubs, and other stubs. */
   readonly originals?: string | undefined;
   readonly receipts?: GivenReceipts | undefined;
-  /** For a service: kept checkpoints, whose cosignatures count, and the folder for proofs. */
+  /** For a service: kept checkpoints, trusted witnesses, and the folder for proofs of misbehaviour. */
   readonly log?: CheckpointOptions | undefined;
-  /** Replaces the machine's clock. With it, a file is judged even if its first line is later. */
+  /** Replaces the system clock. If set, dates are checked even in a file whose first line is later. */
   readonly now?: (() => Millis) | undefined;
   /** Called after every line; `share` of the input is between 0 and 1, undefined if its size is unknown. */
   readonly onProgress?: ((lines: number, share: number | undefined) => void) | undefined;
 }
 
-/** Audits a file of lines, `-` for standard input. Throws Unreachable, and UnusableInput for input without events of a chamber. */
+/** Audits a file of lines, or standard input for `-`. Throws Unreachable, and UnusableInput for input without chamber events. */
 export async function auditFile(path: string, request: AuditRequest): Promise<ChamberReport> {
   const source = await fileSource(path, request);
   await requireAccounts(request);
@@ -85,7 +85,7 @@ export async function auditFile(path: string, request: AuditRequest): Promise<Ch
 const NOT_FOUND = 404;
 
 /**
- * Audits one or all chambers of the service at that address. Throws UnusableInput and Unreachable, and FORUM_ERR_NOT_FOUND if the
+ * Audits one or all chambers of the service at `baseUrl`. Throws UnusableInput and Unreachable, and FORUM_ERR_NOT_FOUND if the
  * chamber doesn't exist.
  */
 export async function auditService(baseUrl: string, request: AuditRequest): Promise<ServiceReport> {
@@ -100,7 +100,7 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
   const unread = await accounting?.begin();
   const { chamberIds, problems } =
     only === undefined ? await service.chambers(policy) : { chamberIds: [only], problems: [] };
-  if (chamberIds.length === 0) throw new UnusableInput('it has no chambers, there is nothing to audit');
+  if (chamberIds.length === 0) throw new UnusableInput('the service has no chambers');
   await requireAccounts(request);
   return await withVerifier(async (verify) => {
     const signers = { logId: () => service.logId, directory: readOnce(() => readDirectory(service)) };
@@ -136,7 +136,7 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
     };
     for (const chamberId of chamberIds) await judge(chamberId);
     const ofLists: string[] = [];
-    /** Chambers that are in the log, were created during the audit and are listed now. */
+    /** Returns the listed chambers that were created during the audit. */
     const created = async () => {
       const unjudged = new Set(await accounting?.readOn(accounts));
       if (unjudged.size === 0) return [];
@@ -147,7 +147,7 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
     };
     const late = await created();
     for (const chamberId of late) await judge(chamberId);
-    // Their proofs may be under a larger checkpoint, and the log must contain their members' accounts.
+    // The proofs of late chambers may refer to a larger checkpoint, and the log must contain their members' accounts.
     if (late.length > 0) await created();
     const others =
       (await receipts?.judgeOthers(only === undefined ? new Set([...chamberIds, ...late]) : 'accounts alone')) ?? [];
@@ -178,7 +178,7 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
   });
 }
 
-/** Reads the list again while it lacks chambers of the log: a node may lag behind the one that published the log. */
+/** Rereads the list until it includes the wanted chambers, up to READS_MAX times: a node may lag behind the publisher. */
 async function listWith(wanted: ReadonlySet<number>, service: AuditedService, policy?: AuditPolicy) {
   for (let reads = 1; ; reads++) {
     const list = await service.chambers(policy);
@@ -190,7 +190,7 @@ async function listWith(wanted: ReadonlySet<number>, service: AuditedService, po
 
 function unpublishedDoubt(count: number): string {
   const [entries, are] = count === 1 ? ['1 entry of the log has', 'is'] : [`${count} entries of the log have`, 'are'];
-  return `${entries} no line that the service serves, and ${are} said to be of accounts of a release before schema 4, which did not publish all lines of accounts: --allow-unpublished accepts that the service goes back to one`;
+  return `${entries} no line that the service serves, and ${are} attributed to accounts of a release before schema 4, which did not publish all account lines: use --allow-unpublished if the service ran such a release`;
 }
 
 function optionsOf({ log }: AuditRequest): CheckpointOptions {
@@ -204,7 +204,7 @@ interface Source {
   readonly logId: () => string | null;
   readonly lines: () => AsyncIterable<RawLine>;
   readonly isRepeatable: () => boolean;
-  /** The share of the input that this many bytes are; undefined if its size is unknown. */
+  /** Converts a byte count to a share of the input between 0 and 1; undefined if the input's size is unknown. */
   readonly shareOf: (bytes: number) => number | undefined;
   readonly compareViews: (audit: ChamberAudit) => Promise<void>;
   readonly receipts?: ReceiptAudit | undefined;
@@ -232,7 +232,7 @@ interface Audited {
   readonly service: AuditedService;
   readonly log: CheckpointAudit;
   readonly receipts: ReceiptAudit | undefined;
-  /** Why the entries of the log are not read. */
+  /** Why the log's entries are not read. */
   readonly unread: Reason | undefined;
   readonly clock: AuditClock;
 }
@@ -293,7 +293,7 @@ async function readChamber(
     bytes += line.bytes.length + 1;
     request.onProgress?.(audit.lineCount, source.shareOf(bytes));
   });
-  // The roots are read before the last lines, which therefore include all moves under them.
+  // The roots are read before the last lines, so the lines include every move covered by a root.
   const id = chamberId ?? decisions.state?.chamberId;
   const roots = id === undefined ? undefined : await request.chain?.rootsOf(id).catch(noReport);
   await source.compareViews(audit);
@@ -304,7 +304,7 @@ async function readChamber(
   return { audit, receipts: judged ?? [], checks: receipts, roots };
 }
 
-/** Compares the chamber with chain and accounts, and tells causes from consequences by further passes. */
+/** Compares the chamber with the chain and the accounts, and separates causes from consequences in further passes. */
 async function judgeChamber(read: ReadChamber, source: Source, request: AuditRequest, accounts?: Accounts) {
   const { audit } = read;
   const { chain, asksOutcome = false } = request;
@@ -333,7 +333,7 @@ async function judgeChamber(read: ReadChamber, source: Source, request: AuditReq
   });
 }
 
-/** Code for the chain is loaded only if needed: it takes 30 MB. */
+/** Loads the chain code only if needed, because it takes 30 MB. */
 async function askChain({ audit, roots }: ReadChamber, { chamberId }: Source, chain?: AuditedChain): Promise<void> {
   const { findings, balanceClaims, decisions } = audit;
   if (chain !== undefined) {
@@ -358,10 +358,10 @@ function noReport(error: unknown): undefined {
 }
 
 const BATCH_SIGNATURES = 64;
-/** Starting a thread costs as much as some hundred signatures; most chambers have fewer. */
+/** Starting a thread costs as much as verifying a few hundred signatures; most chambers have fewer. */
 const THREADS_AFTER_SIGNATURES = 256;
 
-/** Verifies on other threads: with node:crypto, or with libsodium if there are many signatures. */
+/** Provides a verifier that uses node:crypto, or libsodium on worker threads if there are many signatures. */
 async function withVerifier<Result>(work: (verify: Verify) => Promise<Result>): Promise<Result> {
   const verifier = createVerifier({ batchJobsMax: BATCH_SIGNATURES, threadsAfter: THREADS_AFTER_SIGNATURES });
   const caller = { network: '', did: '' };
@@ -389,7 +389,7 @@ async function readAccounts(
   return await listedAccounts(lines, context, listed);
 }
 
-/** Throws UnusableInput for a file that can't be read, or holds lines that are no events. */
+/** Throws UnusableInput if the file can't be read or contains lines that are not events. */
 async function readOriginals({ originals: path, limits }: AuditRequest): Promise<Originals | undefined> {
   if (path === undefined) return undefined;
   const originals = new Originals();
@@ -398,11 +398,11 @@ async function readOriginals({ originals: path, limits }: AuditRequest): Promise
   });
   const lines = readLines(createReadStream(path), { ...INPUT_LIMITS, ...limits });
   const unreadable = await originals.takeAll(countLimited(lines, { ...ORIGINALS, ...limits }));
-  if (unreadable > 0) throw new UnusableInput(`--originals=${path}: ${unreadable} of its lines are no events`);
+  if (unreadable > 0) throw new UnusableInput(`--originals=${path}: ${unreadable} of its lines are not events`);
   return originals;
 }
 
-/** They are kept in memory. */
+/** Originals are kept in memory, hence the limit. */
 const ORIGINALS = { linesMax: 100_000, option: '--max-lines' } as const;
 
 async function readDirectory(service: AuditedService): Promise<KeyDirectory | undefined> {
@@ -420,7 +420,7 @@ function readOnce<Value>(read: () => Promise<Value>): () => Promise<Value> {
 
 async function sizeOf(path: string): Promise<number> {
   const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    const hint = /^\d+$/.test(path) ? `; a chamber of a service is URL --chamber=${path}` : '';
+    const hint = /^\d+$/.test(path) ? `; to audit a chamber of a service, use URL --chamber=${path}` : '';
     throw new UnusableInput(error.code === 'ENOENT' ? `file not found${hint}` : `it can’t be read: ${error.code}`);
   });
   if (stats.isDirectory()) throw new UnusableInput('it is a directory, not a file');

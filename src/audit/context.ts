@@ -1,4 +1,4 @@
-// State shared by the audits of all chambers of one log, and decisions of the caller: limits, addresses, unsigned moves.
+// State shared by the audits of all chambers of one log, and the caller's policy: limits, addresses, unsigned moves.
 
 import type { KeyDirectory } from '../crypto/key-directory.ts';
 import { isSignedBy, type VerifyingKey } from '../crypto/verify.ts';
@@ -20,16 +20,16 @@ import type { ReportedCheck } from './report/report-types.ts';
 
 export interface AuditClock {
   readonly now: () => Millis;
-  /** Whether a log is judged even if its first line is later: a service was read, or the caller stated the time. */
+  /** Whether a log that is entirely in the future is suspect: the input is a service, or the caller stated the time. */
   readonly isStated: boolean;
 }
 
 const MACHINE_CLOCK: AuditClock = { now: () => Date.now(), isStated: false };
 
-/** What a service says of itself; undefined where the input is a file. */
+/** The service's own statements about its log and keys. */
 export interface StubSigners {
   readonly logId: () => string | null;
-  /** undefined if it can't be read. */
+  /** Resolves to undefined if the directory can't be read. */
   readonly directory: () => Promise<KeyDirectory | undefined>;
 }
 
@@ -37,32 +37,32 @@ export interface AuditContext {
   readonly policy: AuditPolicy;
   readonly verify: Verify;
   readonly clock: AuditClock;
-  /** Signatures of creations: their requests name no chamber, so each may occur in one chamber of a log only. */
+  /** Signatures of creations. Their requests name no chamber, so each signature may occur in only one chamber of a log. */
   readonly creations: UsedValues;
-  /** By DID: decoding a key costs more than most checks. */
+  /** By DID. Decoding a key costs more than most checks. */
   readonly keys: Map<string, VerifyingKey>;
   readonly origins: Candidates;
   readonly registries: Candidates;
   readonly factories: Candidates;
-  /** The chain of the first transaction: a log has only one. */
+  /** The chain of the first transaction; a log has only one. */
   readonly chains: Set<number>;
-  /** By transaction: what it was signed for, and the outcome for which it is named. */
+  /** By transaction hash: the subject it was signed for, and the subject whose outcome names it. */
   readonly signedFor: Subjects;
   readonly namedFor: Subjects;
-  /** By account and nonce: what was signed. */
+  /** By account and nonce. */
   readonly nonces: Subjects;
-  /** By token: its idea. */
+  /** By token address. */
   readonly tokens: Subjects;
   readonly blocks: BlockHeights;
-  /** Equal results of checks, shared by the reports of many chambers. */
+  /** Equal check results, shared by the reports of many chambers. */
   readonly outcomes: Map<string, ReportedCheck>;
   /** Lines that the caller has kept, such as the originals of stubs. */
   readonly originals: Originals | undefined;
   /** The service's log and keys; undefined for a file. */
   readonly signers: StubSigners | undefined;
-  /** The log of the first stub: all are of one log. */
+  /** The log of the first stub; all stubs must belong to it. */
   readonly stubLog: { logId?: string };
-  /** The chain's verdicts: chambers have members in common. */
+  /** The chain's verdicts, cached because chambers have members in common. */
   readonly contractProofs: WeakMap<ContractProof, Outcome>;
 }
 
@@ -96,23 +96,23 @@ export function auditContext(
   };
 }
 
-/** For another pass over the same lines; decoded keys are kept. */
+/** Returns a fresh context for another pass over the same lines; keeps the decoded keys. */
 export function contextOfRerun({ policy, verify, keys, clock, ...known }: AuditContext): AuditContext {
   return { ...auditContext(policy, verify, clock, known), keys };
 }
 
-/** Whether a line is so old that a checkpoint must cover it. */
+/** Whether a line is old enough that a checkpoint must cover it. */
 export function isDue(at: Millis, { now }: Pick<AuditClock, 'now'>): boolean {
   return at <= now() - COVERED_SECONDS_MAX * 1_000;
 }
 
-/** Whether a line is dated further ahead of the audit than the allowed difference of clocks. */
+/** Whether a line is dated further in the future than the accepted clock skew. */
 export function isAhead(at: Millis, { clock, policy }: Pick<AuditContext, 'clock' | 'policy'>): boolean {
   const { maxSkewSeconds = SIGNATURE_AGES.defaults.maxSkewSeconds } = policy;
   return at > clock.now() + maxSkewSeconds * 1_000;
 }
 
-/** Compares contracts regardless of checksums. */
+/** Removes the checksum, so that addresses can be compared. */
 export function lowerCase<Address extends string>(address: Address): Lowercase<Address> {
   return address.toLowerCase() as Lowercase<Address>;
 }
@@ -127,7 +127,7 @@ export function nameOf({ chamberId, ideaId }: Subject): string {
   return `${ideaId ?? 'the commitment'} of chamber ${chamberId}`;
 }
 
-/** The hashes or addresses of a log by chamber or idea. All are remembered, each in about 27 bytes, and each subject in 16. */
+/** The first subject of each hash or address of a log. Takes about 27 bytes per value and 16 per subject. */
 export class Subjects {
   /** The index of each value's subject, from 1. */
   readonly #values = new UsedValues();
@@ -135,18 +135,18 @@ export class Subjects {
   /** The slots of ideas; 0 is the commitment. */
   readonly #slots: number[] = [];
 
-  /** Remembers the first subject of the value, and returns it if it is a different one. */
+  /** Records the value's first subject; returns the recorded subject if it differs from `subject`. */
   conflict(value: Hex, subject: Subject): Subject | undefined {
     const first = this.#values.add(fromHex(value), this.#placeOf(subject));
     return this.#otherThan(subject, first);
   }
 
-  /** Returns the value's subject if it is a different one. */
+  /** Returns the value's recorded subject if it differs from `subject`. */
   of(value: Hex, subject: Subject): Subject | undefined {
     return this.#otherThan(subject, this.#values.first(fromHex(value)));
   }
 
-  /** Most values have the same subject as the one before them. */
+  /** Shares one entry among consecutive values of the same subject. */
   #placeOf({ chamberId, ideaId }: Subject): number {
     const slot = slotOf(ideaId);
     if (this.#chamberIds.at(-1) !== chamberId || this.#slots.at(-1) !== slot) {
@@ -164,7 +164,7 @@ export class Subjects {
   }
 }
 
-/** Service events with other ids were rejected by their rules. */
+/** The rules have rejected service events with other forms of ids. */
 function slotOf(ideaId = 'idea-0'): number {
   return Number(ideaId.slice('idea-'.length));
 }
@@ -189,7 +189,7 @@ const NAMED_MAX = 3;
 /** Bounds the memory for a log that names a new address in every line. */
 const FOUND_MAX = 100;
 
-/** Addresses of one kind that a log names: the caller states those of the service, or there must be only one. */
+/** Addresses of one kind that a log names. If the caller does not list the service's own, there must be only one. */
 export class Candidates {
   readonly #kind: string;
   readonly #option: string;
@@ -197,7 +197,6 @@ export class Candidates {
   readonly #others: Candidates | undefined;
   readonly #found = new Set<string>();
 
-  /** `others` are addresses of another kind. */
   constructor(kind: string, option: string, given: readonly string[] = [], others?: Candidates) {
     this.#others = others;
     this.#kind = kind;
@@ -206,8 +205,8 @@ export class Candidates {
   }
 
   /**
-   * Records the address, unless it is known to be of another kind. Returns false for that, and for an address that is not among those
-   * that the caller specified.
+   * Records the address. Returns false if the address is not one of those that the caller listed, or is known to be of another kind;
+   * the latter is not recorded.
    */
   take(address: string): boolean {
     if (this.#others?.has(address)) return false;
@@ -223,15 +222,15 @@ export class Candidates {
     return [...this.#found];
   }
 
-  /** The stated ones, otherwise those found. */
+  /** The addresses listed by the caller; if there are none, those found in the log. */
   get all(): readonly string[] {
     return [...(this.#given.size > 0 ? this.#given : this.#found)];
   }
 
-  /** The question for the caller if several addresses are possible. */
+  /** An open question for the caller if several addresses are possible. */
   get doubt(): string | undefined {
     if (this.#given.size > 0 || this.#found.size < 2) return undefined;
-    return `the log names ${this.#found.size} ${this.#kind} (${this.list}): name the service’s with ${this.#option}`;
+    return `the log names ${this.#found.size} ${this.#kind} (${this.list}): list the service’s own with ${this.#option}`;
   }
 
   get list(): string {

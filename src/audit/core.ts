@@ -1,4 +1,4 @@
-// The auditor for any runtime, without Node: the command, the page and other programs use it.
+// The auditor for any runtime: does not need Node.
 export { type Accounts, listedAccounts } from './account/accounts.ts';
 export { compareAccounts } from './account/compare-accounts.ts';
 export { type AuditOptions, ChamberAudit, type StartedLine } from './chamber/chamber-audit.ts';

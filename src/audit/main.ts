@@ -24,39 +24,39 @@ import type { CheckpointOptions } from './service/checkpoints.ts';
 export interface AuditArguments extends AuditPolicy {
   /** The URL of a service, the path of an exported file, or `-` for standard input. */
   readonly target: string;
-  /** All chambers of a service by default. */
+  /** Defaults to all chambers of a service. */
   readonly chamber?: number | undefined;
   readonly rpc?: string | undefined;
-  /** A file of account lines, with a file of lines. */
+  /** A file of account lines, if the target is a file. */
   readonly accounts?: string | undefined;
-  /** Files: kept checkpoints, and a trust policy (C2SP tlog-policy). */
+  /** A file of kept checkpoints. */
   readonly checkpoints?: string | undefined;
+  /** A file with a trust policy (C2SP tlog-policy). */
   readonly witnesses?: string | undefined;
   /** A file of kept receipts, or a folder of such files. */
   readonly receipts?: string | undefined;
   /** The folder for proofs of misbehaviour. */
   readonly proofs?: string | undefined;
-  /** A file of lines that were kept. */
+  /** A file of kept lines. */
   readonly originals?: string | undefined;
   readonly limits?: Partial<InputLimits> | undefined;
-  /** Replaces the machine's clock. */
+  /** Replaces the system clock. */
   readonly now?: (() => Millis) | undefined;
   readonly json: boolean;
   /** Prints every check of every chamber. */
   readonly verbose?: boolean | undefined;
-  /** Prints the chamber's outcome on standard output and the verdict on standard error, in place of the report. */
+  /** Instead of the report, prints the chamber's outcome to standard output and the verdict to standard error. */
   readonly outcome?: boolean | undefined;
   /** Called with the report before it is printed. */
   readonly keep?: ((report: AuditReport) => Promise<void>) | undefined;
 }
 
-/** Listed in the command's help. */
 export const AUDIT_EXIT = { verified: 0, usage: 2, broken: 3, undecided: 4, unreachable: 6 } as const;
 
 /** Prints the report and resolves to the exit code. */
 export async function auditMain(args: AuditArguments): Promise<number> {
-  // An audit creates much garbage and keeps little. V8's default for the new space costs 100 MB and saves hardly any time; its
-  // default for the old space costs 40 MB and saves none.
+  // An audit creates much garbage and keeps little. V8's default new space takes 100 MB more and saves hardly any time; its default
+  // old space takes 40 MB more and saves none.
   setFlagsFromString('--semi-space-growth-factor=1');
   setFlagsFromString('--heap-growing-percent=50');
   const { target, json, chamber: chamberId, accounts, outcome: asksOutcome = false } = args;
@@ -97,7 +97,7 @@ export async function auditMain(args: AuditArguments): Promise<number> {
   }
 }
 
-/** Prints the bytes of GET /chambers/:id/outcome; nothing for broken lines. Throws UnusableInput if the chamber is not over. */
+/** Prints the body of GET /chambers/:id/outcome, or nothing if the lines are broken. Throws UnusableInput if the chamber is not over. */
 function printOutcome({ verdict, sentence, chambers: [chamber] }: AuditReport, json: boolean): void {
   const { chamberId, outcome = null } = chamber ?? {};
   if (verdict !== 'verified') console.error(json ? visibleJson({ verdict, sentence }) : visibleLine(sentence));
@@ -118,7 +118,7 @@ function checkedPolicy(args: AuditArguments): AuditPolicy {
   requireAddresses('--factory', factories);
   const bases = origins?.map((origin) => {
     const base = isUrl(origin) ? normalBase(origin) : undefined;
-    if (base === undefined) throw new UnusableInput('--origin must be an http(s) URL, with %-encodings of UTF-8');
+    if (base === undefined) throw new UnusableInput('--origin must be an http(s) URL whose %-encodings are UTF-8');
     return base;
   });
   const allowed = { allowUnsigned, allowReorganized, allowSkippedIds, allowUnpublished, whole };
@@ -127,7 +127,7 @@ function checkedPolicy(args: AuditArguments): AuditPolicy {
 
 function toCheckpointOptions({ checkpoints, witnesses, proofs }: AuditArguments): CheckpointOptions {
   const keptNotes = readOption('--checkpoints', checkpoints, (path) => splitNotes(readFileSync(path, 'utf8')));
-  if (keptNotes?.length === 0) throw new UnusableInput('--checkpoints: it holds no checkpoint');
+  if (keptNotes?.length === 0) throw new UnusableInput('--checkpoints: the file contains no checkpoint');
   const witnessPolicy = readOption('--witnesses', witnesses, (path) => parsePolicy(readFileSync(path, 'utf8')));
   return { keptNotes: keptNotes ?? [], witnessPolicy, proofs: new ProofFolder(proofs) };
 }

@@ -1,13 +1,13 @@
-// How many requests may be under way at one address and port: few, so that callbacks can't be turned against it.
+// Limits the concurrent requests to one address and port, so that callbacks can't be used to attack it.
 
 const AT_ONCE_MAX = 4;
 const TIMEOUTS_MAX = 3;
-/** Addresses that timed out are forgotten beyond this number, the oldest first. */
+/** Bounds the memory: beyond this number, the oldest idle address is forgotten. */
 const REMEMBERED_MAX = 10_000;
 
 interface Address {
   running: number;
-  /** In a row. */
+  /** The number of consecutive timeouts. */
   timeouts: number;
 }
 
@@ -30,7 +30,7 @@ export class AddressLimits {
     if (address === undefined) return;
     address.running--;
     address.timeouts = isTimeout ? address.timeouts + 1 : 0;
-    // A map's first key is the oldest.
+    // Deleting and setting the key makes it the newest of the map.
     this.#addresses.delete(key);
     if (address.running > 0 || address.timeouts > 0) this.#addresses.set(key, address);
     if (this.#addresses.size > REMEMBERED_MAX) this.#forgetOne();

@@ -1,27 +1,27 @@
-// Which URLs and addresses may be called. URLs, names and the answers of name servers are hostile input.
+// Decides which URLs and addresses may be called. URLs, host names and DNS responses are untrusted.
 import ipaddr from 'ipaddr.js';
 
 export const LOCALHOST = 'localhost';
-/** Such names lead to this machine or to neighbours in its network, if anywhere. */
+/** Matches names that can resolve only to this machine or its local network. */
 const LOCAL_NAME = /^[^.]*\.?$|\.localhost\.?$/;
 
-/** With NODE_ENV=development, http and this machine are allowed. */
 export interface AddressRules {
+  /** Allows http and this machine. */
   readonly isDevelopment: boolean;
 }
 
-/** The reason names what is wrong with the URL; it does not reveal what a name resolves to. */
+/** The message names the problem of the URL, but does not reveal the addresses that a name resolves to. */
 export class AddressNotAllowed extends Error {}
 
 const URL_CHARS_MAX = 2_048;
 const PRIVILEGED_PORT_MAX = 1_023;
-/** Of mail, shells, remote desktops, databases and control interfaces; the fetch standard blocks most of them. */
+/** Ports of mail, shells, remote desktops, databases and control interfaces. The Fetch standard blocks most of them. */
 const FORBIDDEN_PORTS: ReadonlySet<number> = new Set([
   ...[1080, 1433, 1521, 1719, 1720, 1723, 2049, 2222, 2375, 2376, 2525, 3306, 3389, 3659, 4045, 4190, 5060, 5061, 5432],
   ...[5900, 5985, 5986, 6000, 6379, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080, 11211, 27017],
 ]);
 
-/** The URL as it is called: without a fragment, its host normalised. Throws AddressNotAllowed. */
+/** Parses and normalises a callback URL, and removes its fragment. Throws AddressNotAllowed. */
 export function parseCallbackUrl(text: string, rules: AddressRules): URL {
   if (text.length > URL_CHARS_MAX) throw new AddressNotAllowed(`must have at most ${URL_CHARS_MAX} characters`);
   const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -43,7 +43,7 @@ export function parseCallbackUrl(text: string, rules: AddressRules): URL {
   return url;
 }
 
-/** The address that the URL has in place of a name. The URL parser has normalised all forms of IPv4. */
+/** Returns the IP address in the URL; undefined if the host is a name. The URL parser normalises all forms of IPv4. */
 export function addressIn({ hostname }: URL): string | undefined {
   const address = hostname.replace(/^\[|\]$/g, '');
   return ipaddr.isValid(address) ? address : undefined;
@@ -57,12 +57,12 @@ export function requireAllowed(addresses: readonly string[], rules: AddressRules
 }
 
 function isAllowed(text: string, { isDevelopment }: AddressRules): boolean {
-  // An address with a zone id belongs to one link.
+  // An address with a zone id is link-local.
   if (text.includes('%') || !ipaddr.isValid(text)) return false;
   const address = ipaddr.parse(text);
   const range = address.range();
   if (isDevelopment && range === 'loopback') return true;
-  // Addresses that contain one of IPv4 have ranges of their own, and all global unicast of IPv6 is in 2000::/3.
+  // IPv6 addresses that embed an IPv4 address have other ranges, and all global unicast IPv6 addresses are in 2000::/3.
   return range === 'unicast' && (address instanceof ipaddr.IPv4 || address.match(GLOBAL_UNICAST));
 }
 

@@ -1,5 +1,5 @@
-// Runs the deliveries of a process. Of several nodes the holder of a lease delivers; a node that dies or freezes loses the lease, and the
-// next holder finds the open duties again. So a duty may be delivered twice, each time under the same id.
+// Runs the deliveries of a process. Only the node that holds the lease delivers. A node that dies or freezes loses the lease, and the next
+// holder finds the open duties again, so a duty may be delivered twice, with the same id.
 import type { Logger } from 'pino';
 import { RepeatedLog } from '../diagnostics/repeated-log.ts';
 import type { Lease } from '../log/store.ts';
@@ -24,10 +24,10 @@ export class CallbackCaller {
   #deliveries: Deliveries | undefined;
   #service = '';
   #lease: Lease | undefined;
-  /** The hold under which the duties were found. */
+  /** The lease token under which the current duties were found. */
   #token: string | undefined;
   #stops: readonly (() => void)[] = [];
-  /** Totals of earlier holds. */
+  /** Totals from earlier lease terms. */
   #before = { delivered: 0, failedTries: 0 };
 
   constructor(options: CallerOptions) {
@@ -46,7 +46,7 @@ export class CallbackCaller {
     };
   }
 
-  /** `service` is the base URL of the service. */
+  /** `service` is the service's base URL. */
   start(service: string): void {
     if (!this.#options.isOn) return;
     this.#service = service;
@@ -58,12 +58,12 @@ export class CallbackCaller {
     ];
   }
 
-  /** An agent of this node has set a callback: its duties are found with the next look. */
+  /** Call when an agent has set a callback through this node, so that the next search finds its duties at once. */
   searchSoon(): void {
     this.#dues.searchSoon();
   }
 
-  /** Finds the duties that became due, and forgets all of them when another node has the lease. */
+  /** Finds duties that have become due, and forgets all duties if the lease has changed. */
   async look(): Promise<void> {
     const token = this.#lease?.token;
     if (token !== this.#token) this.#begin(token);
@@ -99,7 +99,7 @@ export class CallbackCaller {
     this.#problems.report(name, reason, (repeats) => this.#options.logger.warn({ reason, ...repeats }, PROBLEMS[name]));
   }
 
-  /** Requests under way are ended: the next start or node sends them again. */
+  /** Aborts pending requests; the next start or node sends them again. */
   async stop(): Promise<void> {
     for (const stop of this.#stops) stop();
     this.#options.poster.close();

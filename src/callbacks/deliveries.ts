@@ -1,5 +1,5 @@
-// Delivers duties to callbacks. Each try begins with the agent's todo as GET /me/todo has it, so that nothing is sent for a duty that is
-// over or an agent whose key is retired, and with the callback as it is stored, judged anew.
+// Delivers duties to callbacks. Each attempt first reads the agent's current todo list and the stored callback, so that nothing is sent for
+// a finished duty, a retired key or a URL that is no longer allowed.
 import type { Todo } from '../../projections/todo.ts';
 import { timeView } from '../../projections/views.ts';
 import { webhookId } from '../crypto/callback.ts';
@@ -15,9 +15,9 @@ import { isSuccess, type Results } from './results.ts';
 import { type CallbackSigner, signedPost } from './signing.ts';
 import { pauseAfter, pauseWhileBusy } from './tries.ts';
 
-/** The rest of the 32 requests at once is for challenges. */
+/** With the concurrent challenges (CHALLENGES_AT_ONCE_MAX), at most 32 requests run at once. */
 const RUNNING_MAX = 24;
-/** The agent whose todo took a millisecond to read waits this many. */
+/** An agent rests for this multiple of the time that reading its todo list took. */
 const REST_FACTOR = 20;
 const AFTER_ERROR_MS = 1_000;
 
@@ -28,12 +28,12 @@ export interface DeliveriesOptions {
   readonly signer: CallbackSigner;
   readonly rules: AddressRules;
   readonly random: () => number;
-  /** The base URL of the service. */
+  /** The service's base URL. */
   readonly service: string;
   readonly dutiesMax: number;
-  /** The maximum number of tries that begin in a second. */
+  /** The maximum number of attempts started per second. */
   readonly perSecond: number;
-  /** Whether this process delivers. */
+  /** Whether this process holds the lease. */
   readonly leads: () => boolean;
   readonly onError: (error: unknown) => void;
 }
@@ -57,7 +57,7 @@ export class Deliveries {
     return { delivered: this.#delivered, failedTries: this.#failedTries, queued: this.#queue.size, oldestSeconds };
   }
 
-  /** Returns false if there is no room for the duty. */
+  /** Returns false if the queue has no room for the duty. */
   add(duty: FoundDuty): boolean {
     return this.#queue.add(duty, this.#idOf(duty), performance.now());
   }
@@ -67,7 +67,7 @@ export class Deliveries {
     return webhookId({ logId, did, chamberId, must, turnBeganAt: timeView(turnBeganAt) });
   }
 
-  /** Begins the tries that are due. */
+  /** Starts the attempts that are due. */
   pump(): void {
     const { perSecond, leads, poster, onError } = this.#options;
     const now = performance.now();
@@ -86,7 +86,7 @@ export class Deliveries {
     }
   }
 
-  /** Resolves when the tries under way have ended. */
+  /** Resolves when all running attempts have ended. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#underWay);
   }
@@ -172,12 +172,12 @@ function isSame({ membership, must, turnBeganAt }: Todo, duty: FoundDuty): boole
   );
 }
 
-/** Until the duty ends at the latest. */
+/** Returns the time left until the duty's deadline. */
 function leftOf({ turnEndsAt, phaseEndsAt }: Todo, now: Millis): Millis {
   return Math.min(turnEndsAt ?? Number.POSITIVE_INFINITY, phaseEndsAt ?? Number.POSITIVE_INFINITY) - now;
 }
 
-/** No text that another agent wrote. */
+/** Contains no text written by other agents. */
 function dueView({ membership, must, phaseEndsAt, turnEndsAt }: Todo) {
   const { chamber, lastEventId } = membership;
   const { chamberId } = chamber;

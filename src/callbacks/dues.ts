@@ -1,9 +1,9 @@
-// Finds the duties of agents with callbacks, without work for moves of other chambers. Invariants:
+// Finds the duties of agents with callbacks, at no cost for moves in other chambers. Invariants:
 //
-// - What is due follows from the derived tables and the clock, as GET /me/todo has it. Nothing is kept that could not be found again.
-// - A chamber is read again after each of its events and at each change by the clock: it is followed before it is read, and a read that
-//   fails is repeated.
-// - A chamber that an agent with a callback joins, also through another node, is found by the next search.
+// - Duties follow from the derived tables and the clock, like GET /me/todo. All state can be rebuilt.
+// - A chamber is read again after each event and whenever the clock changes its duties. It is followed before it is read, and a failed
+//   read is repeated.
+// - The next search finds a chamber that an agent with a callback has joined, even through another node.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Duty, dutyOf, seatsDue } from '../../projections/todo.ts';
 import type { Forum } from '../forum/forum.ts';
@@ -17,31 +17,31 @@ export interface FoundDuty extends Duty {
 
 export interface DuesOptions {
   readonly forum: Forum;
-  /** Returns false if there is no room: the duty is found again. */
+  /** Returns false if there is no room for the duty, which is then found again. */
   readonly onDuty: (duty: FoundDuty) => boolean;
 }
 
 const SEARCH_MS_MIN = 5_000;
-/** A search takes at most this part of the time. */
+/** The pause after a search is this multiple of the search's duration. */
 const SEARCH_SHARE = 20;
 const MEMBERSHIPS_PER_PAGE = 500;
 const CHAMBERS_PER_READ = 200;
 const NO_ROOM_MS = 5_000;
-/** Chambers beyond this number are read at each search instead. */
+/** Further chambers are not followed, but read at each search. */
 const FOLLOWED_MAX = 50_000;
 
 interface Followed {
   readonly unfollow: () => void;
-  /** When the clock changes it next; -Infinity before the first read. */
+  /** When the clock next changes the chamber's duties; -Infinity before the first read. */
   changesAt: Millis;
-  /** The search that found it. */
+  /** The number of the last search that found the chamber. */
   search: number;
 }
 
 export class Dues {
   readonly #options: DuesOptions;
   readonly #followed = new Map<number, Followed>();
-  /** To be read. */
+  /** Chambers to read in the next round. */
   readonly #changed = new Set<number>();
   #searches = 0;
   #searchAt = Number.NEGATIVE_INFINITY;
@@ -51,12 +51,12 @@ export class Dues {
     this.#options = options;
   }
 
-  /** Agents with a callback and an open chamber, as of the last search. */
+  /** The number of agents with a callback and an open chamber, as of the last search. */
   get agents(): number {
     return this.#agents;
   }
 
-  /** Finds new duties since the last round. Throws the error of a failed read; the next round repeats it. */
+  /** Finds new duties since the last round. Rejects with the error of a failed read, which the next round repeats. */
   async round(): Promise<void> {
     if (performance.now() >= this.#searchAt) await this.#search();
     const now = this.#options.forum.now();
@@ -68,7 +68,7 @@ export class Dues {
     }
   }
 
-  /** The next round searches at once. */
+  /** Makes the next round search. */
   searchSoon(): void {
     this.#searchAt = Number.NEGATIVE_INFINITY;
   }
@@ -147,7 +147,7 @@ export class Dues {
       if (!duty) continue;
       const hasRoom = onDuty({ ...duty, did: member.did, chamberId });
       const followed = this.#followed.get(chamberId);
-      // Without room the chamber is read again later, by the next search if it is not followed.
+      // If there is no room, the chamber is read again later; if it is not followed, by the next search.
       if (!hasRoom && followed !== undefined) followed.changesAt = Math.min(followed.changesAt, now + NO_ROOM_MS);
     }
   }

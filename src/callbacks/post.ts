@@ -1,8 +1,8 @@
-// One POST to a callback. Invariants:
+// Sends one POST to a callback. Invariants:
 //
-// - A connection goes to an address that was judged for this very request: the name is resolved here, and the socket is given the address.
-// - Nothing is followed, and no proxy of the environment is used: a request of its own agent reads neither.
-// - Resolving, connecting, TLS and the response take 5 s together, and at most 16 KB are read.
+// - The connection goes to an address that was checked for this request: the name is resolved here, and the socket connects to the address.
+// - Redirects are not followed, and proxy settings of the environment are ignored.
+// - Resolving, connecting, TLS and the response together take at most 5 s, and at most 16 KB are read.
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { isIP } from 'node:net';
@@ -15,9 +15,9 @@ const RESPONSE_BYTES_MAX = 16_384;
 
 export interface PostOptions extends AddressRules {
   readonly resolve: Resolve;
-  /** 0 to 1. */
+  /** Returns a number from 0 to 1. */
   readonly random: () => number;
-  /** Certificates of authorities in place of the usual ones. */
+  /** CA certificates that replace the default ones. */
   readonly ca?: string | undefined;
 }
 
@@ -25,17 +25,17 @@ export interface Post {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
-  /** Asked before the connection is opened. */
+  /** Called before the connection is opened; false cancels the request. */
   readonly isWanted?: () => boolean;
 }
 
 export type PostResult =
   | { readonly kind: 'response'; readonly status: number; readonly body: Buffer }
-  /** `reason` is for the agent. */
+  /** `reason` is shown to the agent. */
   | { readonly kind: 'failed'; readonly reason: string }
-  /** Too many requests are under way at its address, whose key this is; nothing was sent. */
+  /** Nothing was sent, because too many requests to the address are pending. `address` is the key for isBusy. */
   | { readonly kind: 'busy'; readonly address: string }
-  /** `isWanted` returned false, or the poster was closed; nothing was sent, or its outcome does not matter. */
+  /** `isWanted` returned false, or the poster was closed. */
   | { readonly kind: 'unwanted' };
 
 export class Poster {
@@ -52,7 +52,7 @@ export class Poster {
     return this.#limits.isBusy(address);
   }
 
-  /** Ends every request, also those that begin later. */
+  /** Aborts all requests, including later ones. */
   close(): void {
     this.#isClosed = true;
     for (const ending of this.#underWay) ending.abort();
@@ -96,7 +96,7 @@ export class Poster {
 
 const NO_RESPONSE = `no response within ${POST_MS_MAX / 1000} s`;
 
-/** A resolver may not heed the signal. */
+/** Rejects on abort, even if the resolver ignores the signal. */
 function resolveBefore<Result>(signal: AbortSignal, work: Promise<Result>): Promise<Result> {
   return new Promise((resolve, reject) => {
     signal.addEventListener('abort', () => reject(new Error(NO_RESPONSE)), { once: true });
@@ -106,7 +106,7 @@ function resolveBefore<Result>(signal: AbortSignal, work: Promise<Result>): Prom
 
 class PostFailed extends Error {}
 
-/** Only what a stranger may know: a system error can name addresses and files. */
+/** Hides system errors from the agent, because they can name addresses and files. */
 function reasonOf(error: unknown): string {
   if (error instanceof AddressNotAllowed || error instanceof PostFailed) return error.message;
   const { code = '', syscall = '' } = error as NodeJS.ErrnoException;
@@ -137,7 +137,7 @@ function exchange({ url, headers, body }: Post, { address, signal, ca }: Connect
     maxHeaderSize: RESPONSE_BYTES_MAX,
     ...(port !== '' && { port }),
   };
-  // Without a name TLS compares the certificate with the address.
+  // Without a server name, TLS compares the certificate with the address.
   const servername = addressIn(url) === undefined ? hostname : '';
   const tls = { servername, rejectUnauthorized: true, ...(ca !== undefined && { ca }) };
   return new Promise((resolve, reject) => {

@@ -1,5 +1,5 @@
-// The duties that are to be delivered: a bounded map, served fairly by agent. Half of the connections are for agents whose last try
-// succeeded, so that receivers that hang delay only each other.
+// A bounded queue of duties to deliver, served fairly by agent. Half of the connections are reserved for agents whose last attempt
+// succeeded, so that hanging receivers delay only each other.
 import type { Millis } from '../vocabulary/values.ts';
 import type { FoundDuty } from './dues.ts';
 
@@ -11,7 +11,7 @@ export interface QueuedDuty extends FoundDuty {
   tries: number;
   /** By performance.now(). */
   nextAt: Millis;
-  /** The key of the address that was busy. */
+  /** The key of the address if it was busy at the last attempt. */
   busyAddress: string | undefined;
 }
 
@@ -19,7 +19,7 @@ interface AgentQueue {
   readonly duties: Map<string, QueuedDuty>;
   isRunning: boolean;
   isFailing: boolean;
-  /** By performance.now(): an agent with many chambers costs more, and waits longer. */
+  /** By performance.now(). An agent whose todo list takes longer to read rests longer. */
   restsUntil: Millis;
 }
 
@@ -28,14 +28,14 @@ interface QueueOptions {
   readonly runningMax: number;
 }
 
-/** An agent in many chambers whose receiver hangs must not fill the map. */
+/** Prevents an agent in many chambers with a hanging receiver from filling the queue. */
 const DUTIES_PER_AGENT_MAX = 100;
-/** Delivered duties that are remembered until they are over, and longer: the oldest are forgotten, and delivered again if still open. */
+/** The number of remembered deliveries. A forgotten duty that is still open is delivered again. */
 const DELIVERED_MAX = 100_000;
 
 export class DutyQueue {
   readonly #options: QueueOptions;
-  /** By DID; the agent that waited longest is first. */
+  /** By DID, longest waiting first. */
   readonly #agents = new Map<string, AgentQueue>();
   readonly #delivered = new Set<string>();
   #size = 0;
@@ -54,7 +54,7 @@ export class DutyQueue {
     return this.#running;
   }
 
-  /** How long the duty that waits longest for its first try has waited. */
+  /** Returns the longest time that a duty has waited for its first attempt. */
   oldestWait(now: Millis): Millis {
     let oldest = now;
     for (const { duties } of this.#agents.values())
@@ -62,7 +62,7 @@ export class DutyQueue {
     return now - oldest;
   }
 
-  /** Returns false if the queue is full, or has too many duties of the agent; true if the duty is in it, or was delivered. */
+  /** Returns true if the duty is queued or was delivered; false if the queue is full or has too many duties of the agent. */
   add(duty: FoundDuty, id: string, now: Millis): boolean {
     if (this.#delivered.has(id)) return true;
     const agent = this.#agents.get(duty.did) ?? newAgent();
@@ -74,7 +74,7 @@ export class DutyQueue {
     return true;
   }
 
-  /** The next duties that may be tried, at most `max`, one of each agent; `done` must be called for each. */
+  /** Returns up to `max` duties to attempt now, at most one per agent. Call `done` for each. */
   take(max: number, now: Millis, isBusy: (address: string) => boolean): readonly QueuedDuty[] {
     const taken: QueuedDuty[] = [];
     for (const agent of this.#agents.values()) {
@@ -86,7 +86,6 @@ export class DutyQueue {
       if (agent.isFailing) this.#failingRunning++;
       taken.push(duty);
     }
-    // The agents that were served go to the end.
     for (const { did } of taken) this.#toEnd(did);
     return taken;
   }
@@ -107,7 +106,7 @@ export class DutyQueue {
     this.#agents.set(did, agent);
   }
 
-  /** A try has ended. */
+  /** Call when an attempt has ended. */
   done({ did }: QueuedDuty, { isFailing, restsUntil }: Partial<Pick<AgentQueue, 'isFailing' | 'restsUntil'>>): void {
     const agent = this.#agents.get(did);
     if (agent === undefined) return;
@@ -118,7 +117,7 @@ export class DutyQueue {
     agent.isRunning = false;
     agent.isFailing = isFailing ?? agent.isFailing;
     agent.restsUntil = restsUntil ?? agent.restsUntil;
-    // That an agent fails is remembered, within the bound.
+    // A failing agent is remembered even without duties, within the bound.
     const isKept = agent.isFailing && this.#agents.size <= this.#options.dutiesMax;
     if (agent.duties.size === 0 && !isKept) this.#agents.delete(did);
   }

@@ -1,5 +1,5 @@
-// Registers callbacks. A URL is kept only after its receiver has consented: it answers a challenge, which an endpoint that echoes requests
-// does not.
+// Registers callbacks. A URL is stored only after its receiver has consented by answering a challenge; an endpoint that only echoes requests
+// fails the challenge.
 import { randomBytes } from 'node:crypto';
 import type { CallbackStore, StoredCallback } from '../log/callbacks.ts';
 import { ForumError, rateError } from '../vocabulary/errors.ts';
@@ -13,7 +13,7 @@ const CHALLENGE_BYTES = 32;
 const CHALLENGES_AT_ONCE_MAX = 8;
 const BUSY_MS = 1_000;
 
-/** Takes a token, or returns the milliseconds until there is one. */
+/** Takes a token and returns 0, or returns the milliseconds until the next token. */
 interface Rate {
   take(caller: string): Millis;
 }
@@ -34,9 +34,9 @@ export interface RegistryOptions {
 export interface Registering {
   readonly did: string;
   readonly url: string | null;
-  /** The network that the request counts against. */
+  /** The network whose rate limit applies. */
   readonly network: string;
-  /** Of the request; null for an unsigned one. */
+  /** The request's signature; null for an unsigned request. */
   readonly signature: { readonly key: string; readonly created: number } | null;
 }
 
@@ -54,8 +54,8 @@ export class CallbackRegistry {
   }
 
   /**
-   * Sets the agent's callback, or removes it if the URL is null, also while callbacks are off. A signature counts once. Throws FORUM_ERR_CALLBACK, FORUM_ERR_FORBIDDEN,
-   * FORUM_ERR_RATE or FORUM_ERR_CONFLICT.
+   * Sets the agent's callback, or removes it if the URL is null, which works even while callbacks are off. A signature can be used only
+   * once. Throws FORUM_ERR_CALLBACK, FORUM_ERR_FORBIDDEN, FORUM_ERR_RATE or FORUM_ERR_CONFLICT.
    */
   set(registering: Registering): Promise<void> {
     const { key } = registering.signature ?? {};
@@ -69,7 +69,7 @@ export class CallbackRegistry {
   async #set(registering: Registering): Promise<void> {
     const { isOn, store } = this.#options;
     if (!isOn && registering.url !== null)
-      throw new ForumError('FORUM_ERR_FORBIDDEN', 'callbacks are off: the operator turns them on by CALLBACKS');
+      throw new ForumError('FORUM_ERR_FORBIDDEN', 'callbacks are off: the operator can turn them on with CALLBACKS');
     const url = registering.url === null ? null : this.#parse(registering.url);
     if (await this.#isRepeated(registering, url)) return;
     try {
@@ -77,7 +77,7 @@ export class CallbackRegistry {
       else await this.#replace(registering, url);
     } catch (error) {
       const isFinal = error instanceof ForumError && error.code === 'FORUM_ERR_CALLBACK';
-      // After any other error the client may send the same request again.
+      // After any other error, the client may retry with the same signature.
       if (!isFinal) await this.#forget(registering).catch(() => {});
       throw error;
     }
@@ -103,7 +103,7 @@ export class CallbackRegistry {
     }
   }
 
-  /** A repeated request changes nothing. It succeeds if the callback is what it asks for. */
+  /** A repeated request changes nothing; it succeeds if the callback already has the requested value. */
   async #isRepeated({ did, signature }: Registering, url: URL | null): Promise<boolean> {
     const { store, signer, maxAgeSeconds } = this.#options;
     if (signature === null) return false;
@@ -146,7 +146,7 @@ function requireConsent(result: PostResult, challenge: string): void {
         throw callbackError(`the challenge was answered with status ${result.status}, and must be with 200`);
       if (!isConsent(result.body, challenge))
         throw callbackError(
-          'the challenge was answered with another body than {"challenge":"…"}, with the text sent and no other member',
+          'the challenge was answered with a wrong body: it must be {"challenge":"…"} with the text sent and no other member',
         );
   }
 }

@@ -1,7 +1,7 @@
-// Resolves the names in callbacks. getaddrinfo would occupy a thread of the process for as long as a name server is silent.
+// Resolves host names without getaddrinfo, which would block a thread of the process while a name server is silent.
 import { Resolver } from 'node:dns/promises';
 
-/** Rejects if the name has no address, or the signal aborts. */
+/** Rejects if the name has no address or the signal aborts. */
 export type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
 
 const QUERY_MS_MAX = 2_000;

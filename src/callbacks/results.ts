@@ -1,5 +1,5 @@
-// The results of deliveries, per callback: kept in memory and written in batches, because a transaction for each would compete with
-// moves. After a crash the latest results are missing, which costs a line in GET /me/callback and nothing else.
+// The results of deliveries, per callback. They are written in batches, because a transaction for each would compete with moves. A crash
+// loses the latest results, which affects only GET /me/callback.
 import type { CallbackStore, StoredCallback } from '../log/callbacks.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
@@ -16,7 +16,7 @@ export class Results {
     this.#store = store;
   }
 
-  /** The agent's callback; undefined if it has none, or the service has removed it. */
+  /** Resolves to the agent's callback; undefined if the agent has none or the service has removed it. */
   async current(did: string): Promise<(StoredCallback & { readonly url: string }) | undefined> {
     const stored = await this.#store.get(did);
     const unwritten = this.#unwritten.get(did);
@@ -24,7 +24,7 @@ export class Results {
     return callback !== undefined && isCalled(callback) ? callback : undefined;
   }
 
-  /** A try has ended: `status` is null without a complete response. */
+  /** Records an attempt. `status` is null if there was no complete response. */
   tried(callback: StoredCallback, { at, status }: { readonly at: Millis; readonly status: number | null }): void {
     const tried = { ...callback, last: { at, status } };
     if (isSuccess(status)) this.#unwritten.set(callback.did, { ...tried, failures: 0, succeededAt: at });
@@ -32,7 +32,7 @@ export class Results {
     else this.#unwritten.set(callback.did, tried);
   }
 
-  /** A duty is over of which no try succeeded. */
+  /** Records a duty that ended without a successful attempt. */
   missed(callback: StoredCallback, at: Millis): void {
     const failures = callback.failures + 1;
     const failingFor = at - (callback.succeededAt ?? callback.since);
@@ -41,7 +41,7 @@ export class Results {
     this.#unwritten.set(callback.did, { ...callback, failures, ...removal });
   }
 
-  /** Throws the error of the store; the results are kept for the next time. */
+  /** Rejects with the store's error; the results are then kept for the next write. */
   async write(): Promise<void> {
     const changed = [...this.#unwritten.values()];
     if (changed.length === 0) return;

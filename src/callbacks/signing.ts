@@ -1,4 +1,4 @@
-// The headers of a callback: it is signed with the key of receipts, anew for each try.
+// Signs a callback with the receipts key. Each attempt has a new signature.
 import { hash } from 'node:crypto';
 import { CALLBACK_LABEL, callbackBase, callbackParams } from '../crypto/callback.ts';
 import type { ServiceKeys } from '../keys/service-keys.ts';
@@ -7,7 +7,7 @@ import type { Post } from './post.ts';
 
 export interface CallbackSigner {
   readonly keys: Pick<ServiceKeys, 'current'>;
-  /** Resolves to the 64-byte Ed25519 signature by the key with this seed. */
+  /** Resolves to the 64-byte Ed25519 signature, with the key of the 32-byte seed. */
   readonly sign: (seed: Uint8Array, message: Uint8Array) => Promise<Uint8Array>;
   readonly now: () => Millis;
   readonly version: string;

@@ -1,5 +1,5 @@
-// Callbacks: requests of the service to an agent's URL, which the service signs (RFC 9421) with the key of its receipts. The receiver
-// recognises tries of one duty by the id (the header webhook-id of Standard Webhooks).
+// Callbacks: the service's requests to an agent's URL, signed (RFC 9421) with the receipts key. The receiver recognises repeated
+// attempts by the header webhook-id (Standard Webhooks).
 import { sha256 } from '@noble/hashes/sha2.js';
 import { base64urlnopad } from '@scure/base';
 import type { Terms } from './receipt.ts';
@@ -8,7 +8,7 @@ import { signatureBaseOf } from './signature-base.ts';
 export const CALLBACK_TAG = 'chamber-callback';
 export const CALLBACK_LABEL = 'callback';
 
-/** A callback's signature covers all of these, and nothing else. */
+/** The components that a callback's signature must cover, exactly. */
 export const CALLBACK_COMPONENTS = [
   '@method',
   '@target-uri',
@@ -20,13 +20,13 @@ type CallbackComponent = (typeof CALLBACK_COMPONENTS)[number];
 
 export type SignedCallback = Readonly<Record<CallbackComponent, string>>;
 
-/** The value of "@signature-params" as the service writes it. */
+/** Returns the value of "@signature-params" as the service writes it. */
 export function callbackParams({ created, keyid }: Terms): string {
   const covered = CALLBACK_COMPONENTS.map((component) => `"${component}"`).join(' ');
   return `(${covered});created=${created};keyid="${keyid}";alg="ed25519";tag="${CALLBACK_TAG}"`;
 }
 
-/** The signed text; `components` are in the order of `params`. */
+/** Returns the signed text. `components` must be in the order of `params`. */
 export function callbackBase(
   request: SignedCallback,
   params: string,
@@ -43,11 +43,11 @@ export interface DutyIdentity {
   readonly did: string;
   readonly chamberId: number;
   readonly must: string;
-  /** When the turn began, as a timestamp with milliseconds; null for a duty that is no turn. */
+  /** When the turn began, as a timestamp with milliseconds; null unless the duty is a turn. */
   readonly turnBeganAt: string | null;
 }
 
-/** The webhook-id of a duty: the same on every try and from every node. */
+/** Returns the webhook-id of a duty, which is the same for every attempt and on every node. */
 export function webhookId({ logId, did, chamberId, must, turnBeganAt }: DutyIdentity): string {
   const identity = JSON.stringify([logId, did, chamberId, must, turnBeganAt]);
   return base64urlnopad.encode(sha256(new TextEncoder().encode(identity)));

@@ -1,11 +1,11 @@
-// The commitment to an allocation, which members publish before the reveal; bound to chamber and agent.
+// The commitment to an allocation, which a member publishes before the reveal. It is bound to the chamber and the agent.
 import { type Allocation, fromHex, type Hex, toHex } from '../vocabulary/values.ts';
 import { keccak256 } from './keccak.ts';
 
 export interface Opening {
   readonly chamberId: number;
   readonly did: string;
-  /** In the order of the reveal, which the hash covers. */
+  /** In the order of the reveal: the hash covers the order. */
   readonly allocations: readonly Allocation[];
   readonly salt: Hex;
 }
@@ -18,7 +18,7 @@ export function commitmentHash(opening: Opening): Hex {
 const WORD_BYTES = 32;
 const WORD_DIGITS = 2 * WORD_BYTES;
 
-/** The hashed bytes. Numbers must be integers of at least 0. */
+/** Returns the bytes to hash. Numbers must be non-negative integers. */
 export function encodeOpening({ chamberId, did, allocations, salt }: Opening): Hex {
   const tuples = allocations.map(({ ideaId, bps }) => word(2 * WORD_BYTES) + word(bps) + bytes(utf8(ideaId)));
   const list = word(tuples.length) + withOffsets(tuples, 0);
@@ -29,12 +29,12 @@ function word(value: number): string {
   return value.toString(16).padStart(WORD_DIGITS, '0');
 }
 
-/** The length, then the bytes padded with zeros to whole words. */
+/** Returns the length and the bytes, padded with zeros to whole words. */
 function bytes(digits: string): string {
   return word(digits.length / 2) + digits.padEnd(Math.ceil(digits.length / WORD_DIGITS) * WORD_DIGITS, '0');
 }
 
-/** The offset of each part, counted from `before` bytes ahead of the first offset, then the parts. */
+/** Returns the offset of each part, then the parts. Offsets count from `before` bytes ahead of the first one. */
 function withOffsets(parts: readonly string[], before: number): string {
   let offset = before + parts.length * WORD_BYTES;
   const offsets = parts.map((part) => {

@@ -1,16 +1,16 @@
 // The Content-Digest header field (RFC 9530).
 import { sha256 } from '@noble/hashes/sha2.js';
 
-/** The value `sha-256=:<base64>:` of a body, which may be empty. */
+/** Returns `sha-256=:<base64>:` for a body, which may be empty. */
 export function contentDigestOf(body: Uint8Array): string {
   return `sha-256=:${btoa(String.fromCharCode(...sha256(body)))}:`;
 }
 
-// RFC 9530 makes every value a byte sequence, so it contains no comma.
+// Every value is a byte sequence (RFC 9530), so it contains no comma.
 const MEMBER = /^[ \t]*([a-z*][a-z0-9_\-.*]*=:[A-Za-z0-9+/]*={0,2}:)[ \t]*$/;
 const EXCERPT_CHARS = 60;
 
-/** undefined if the field contains the body's value exactly once; other algorithms are ignored. */
+/** Returns undefined if the field contains `expected` exactly once; ignores other algorithms. */
 export function digestProblem(header: string, expected: string): string | undefined {
   if (header === expected) return undefined;
   const digests: string[] = [];
@@ -21,6 +21,6 @@ export function digestProblem(header: string, expected: string): string | undefi
     if (member.startsWith('sha-256=')) digests.push(member);
   }
   if (digests.length !== 1) return `Content-Digest must hold sha-256 once, not ${digests.length} times`;
-  // Compared as text, so that the base64 must be canonical.
+  // Compared as text, so the base64 must be canonical.
   return digests[0] === expected ? undefined : 'Content-Digest is not the SHA-256 of the body as received';
 }

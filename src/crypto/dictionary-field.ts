@@ -1,20 +1,20 @@
-// Dictionaries of structured fields (RFC 9651, 3.2), with each member's text exactly as sent.
+// Parses dictionaries of structured fields (RFC 9651, 3.2), keeping each member's text exactly as sent.
 import { parseDictionary } from 'structured-headers';
 
-/** Members by key, in the order sent, without surrounding spaces; undefined if the field is not a dictionary or repeats a key. */
+/** Returns the members' trimmed texts by key, in the order sent; undefined if the field is not a dictionary or repeats a key. */
 export function dictionaryMembers(field: string): ReadonlyMap<string, string> | undefined {
   const texts = splitAtCommas(field);
   const keys = keysOf(field);
   if (keys.length !== texts.length) return undefined;
   const members = new Map(keys.map((key, index) => [key, texts[index] as string]));
-  // The library parses the field and the code below splits it: both must find the same members.
+  // The library's parser and splitAtCommas must find the same members.
   for (const [key, text] of members)
     if (!text.startsWith(key) || !/^(?:[=;]|$)/.test(text.slice(key.length))) return undefined;
   return members;
 }
 
 function keysOf(field: string): readonly string[] {
-  // RFC 9651 allows spaces at the end of a field; the library accepts tabs too.
+  // RFC 9651 allows only spaces at the end of a field; the library also accepts tabs.
   if (/\t *$/.test(field)) return [];
   try {
     return [...parseDictionary(field).keys()];
@@ -23,7 +23,7 @@ function keysOf(field: string): readonly string[] {
   }
 }
 
-/** Splits at the commas outside strings: other parts of a dictionary contain none. */
+/** Splits at commas outside strings; in a dictionary, only strings and separators contain commas. */
 function splitAtCommas(field: string): readonly string[] {
   const texts: string[] = [];
   let start = 0;
@@ -32,7 +32,7 @@ function splitAtCommas(field: string): readonly string[] {
   for (let at = 0; at < field.length; at++) {
     const character = field.charAt(at);
     if (character === '"') {
-      // A display string (%"…") has %-encodings, and its backslashes are not escapes.
+      // In a display string (%"…"), backslashes are not escapes.
       if (!isString) hasEscapes = field[at - 1] !== '%';
       isString = !isString;
     } else if (character === '\\' && isString && hasEscapes) at++;
@@ -44,7 +44,7 @@ function splitAtCommas(field: string): readonly string[] {
   return [...texts, field.slice(start)].map(trimBlanks);
 }
 
-/** A pattern for blanks at the end would take quadratic time. */
+/** Avoids a regular expression, which would take quadratic time on trailing blanks. */
 function trimBlanks(text: string): string {
   const isBlank = (at: number) => text[at] === ' ' || text[at] === '\t';
   let [start, end] = [0, text.length];

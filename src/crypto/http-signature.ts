@@ -1,6 +1,5 @@
 // The service's profile of HTTP message signatures (RFC 9421): a signature `sig1` over method, URL and body digest. Signatures with
-// other labels, such as a proxy's, are ignored. The headers are hostile input: errors of anything outside this profile say how to
-// fix it.
+// other labels, such as a proxy's, are ignored. The headers are untrusted; errors say how to fix a signature outside the profile.
 import { sha256 } from '@noble/hashes/sha2.js';
 import {
   type BareItem,
@@ -15,19 +14,19 @@ import { dictionaryMembers } from './dictionary-field.ts';
 const COMPONENTS = ['@method', '@target-uri', 'content-digest'] as const;
 type Component = (typeof COMPONENTS)[number];
 
-/** As received; several lines of one header are joined by commas, which is equivalent. */
+/** As received; repeated header lines are joined by commas. */
 export interface SignatureHeaders {
   readonly signatureInput: string;
   readonly signature: string;
 }
 
 export interface SignatureInput {
-  /** The value of "@signature-params": components and parameters in the order sent, canonically serialised. */
+  /** The value of "@signature-params": components and parameters in the order sent, in canonical form. */
   readonly params: string;
   readonly components: readonly Component[];
   /** Seconds since 1970-01-01T00:00:00Z. */
   readonly created: number;
-  /** As sent, not parsed yet. */
+  /** As sent; not parsed. */
   readonly keyid: string;
   readonly nonce?: string;
   /** Seconds since 1970-01-01T00:00:00Z. */
@@ -41,13 +40,13 @@ export interface ParsedSignature extends SignatureInput {
 
 export interface SignedRequest {
   readonly method: string;
-  /** As the client used it. */
+  /** The URL as the client used it. */
   readonly targetUri: string;
   /** The header value as received. */
   readonly contentDigest: string;
 }
 
-/** Why a signature is rejected: service, auditor and client report the message, which says how to fix it. */
+/** Why a signature is rejected. Service, auditor and client report the message, which says how to fix the signature. */
 export class SignatureError extends Error {
   readonly step: SignatureStep;
 
@@ -61,11 +60,11 @@ export class SignatureError extends Error {
 export interface Target {
   readonly origin: string;
   readonly hostname: string;
-  /** Without the query; dot segments are resolved, and each text has one encoding. */
+  /** Without the query, with dot segments resolved and %-encodings normalised. */
   readonly path: string;
 }
 
-/** undefined for a URI that neither service nor auditor accepts. */
+/** Returns undefined for a URI that the service and the auditor reject. */
 export function parseTarget(targetUri: string): Target | undefined {
   try {
     const { origin, hostname, pathname } = new URL(targetUri);
@@ -76,8 +75,8 @@ export function parseTarget(targetUri: string): Target | undefined {
 }
 
 /**
- * Decodes as decodeURI does and encodes as encodeURI does; %25 stays, so that no text equals its own encoding. Throws where
- * decodeURI does.
+ * Normalises %-encodings with decodeURI and encodeURI, but keeps %25, so that a path differs from its encoded form. Throws like
+ * decodeURI.
  */
 function normalPath(pathname: string): string {
   const upper = pathname.replace(/%[0-9a-f]{2}/gi, (encoded) => encoded.toUpperCase());
@@ -85,15 +84,15 @@ function normalPath(pathname: string): string {
 }
 
 const SIGNATURE = /^ *sig1=:([^:]*): *$/;
-/** The last digit of 64 bytes holds two bits and four zeros, so every signature has exactly one encoding. */
+/** The last digit of 64 bytes encodes two bits and four zeros, so every signature has exactly one encoding. */
 const BASE64_OF_64_BYTES = /^[A-Za-z0-9+/]{85}[AQgw]==$/;
 const SIGNATURE_BYTES = 64;
 
-// Most clients send this canonical form, which one expression parses in a third of the time.
+// Most clients send this canonical form, which a regular expression parses in a third of the time.
 const USUAL_INPUT =
   /^sig1=(\("@method" "@target-uri" "content-digest"\);created=(0|[1-9]\d{0,14});keyid="([ !#-[\]-~]*)";alg="ed25519"(?:;nonce="([ !#-[\]-~]*)")?(?:;expires=(0|[1-9]\d{0,14}))?)$/;
 
-/** Throws a SignatureError of step `form` for headers outside the profile. */
+/** Throws a SignatureError with step `form` for headers outside the profile. */
 export function parseSignature(headers: SignatureHeaders): ParsedSignature {
   const { signatureInput, signature: header } = ownMembers(headers);
   const [, params, created, keyid, nonce, expires] = USUAL_INPUT.exec(signatureInput) ?? [];
@@ -113,7 +112,7 @@ export function parseSignature(headers: SignatureHeaders): ParsedSignature {
     throw new SignatureError('form', `Signature must hold sig1=:<base64>: without parameters${otherLabels(header)}`);
   if (!BASE64_OF_64_BYTES.test(base64))
     throw new SignatureError('form', 'Signature must hold 64 bytes in base64: standard alphabet, 86 digits and ==');
-  // Runs for every request; a library's decoder takes four times as long.
+  // Runs for every request; a library decoder takes four times as long.
   const characters = atob(base64);
   const signature = new Uint8Array(SIGNATURE_BYTES);
   for (let at = 0; at < SIGNATURE_BYTES; at++) signature[at] = characters.charCodeAt(at);
@@ -122,12 +121,12 @@ export function parseSignature(headers: SignatureHeaders): ParsedSignature {
 
 export const LABEL = 'sig1';
 export const FOREIGN_LABELS_MAX = 4;
-/** In each of the two fields: the log keeps other signatures with the request. */
+/** Applies to each of the two fields. Limited because the log keeps the other signatures with the request. */
 export const FOREIGN_CHARS_MAX = 4_096;
 
-/** Removes the members of other labels; sig1's stay exactly as sent. */
+/** Removes members with other labels; keeps the members of sig1 exactly as sent. */
 function ownMembers(headers: SignatureHeaders): SignatureHeaders {
-  // Most requests have one signature, and no comma in it.
+  // Most requests have one signature, without a comma.
   if (!headers.signatureInput.includes(',') && !headers.signature.includes(',')) return headers;
   const { inputs, signatures } = membersOf(headers);
   if (inputs.size === 1 && signatures.size === 1) return headers;
@@ -139,7 +138,7 @@ function ownMembers(headers: SignatureHeaders): SignatureHeaders {
   return { signatureInput, signature };
 }
 
-/** Whether the fields contain only signatures with other labels, within the limits: the agent did not sign the request. */
+/** Whether the fields contain only signatures with other labels, within the limits, so that the request counts as unsigned. */
 export function isForeignOnly(headers: SignatureHeaders): boolean {
   if (headers.signatureInput.includes(`${LABEL}=`) || headers.signature.includes(`${LABEL}=`)) return false;
   const [inputs, signatures] = [dictionaryMembers(headers.signatureInput), dictionaryMembers(headers.signature)];
@@ -147,13 +146,13 @@ export function isForeignOnly(headers: SignatureHeaders): boolean {
   return foreignProblem(headers, { inputs, signatures }) === undefined;
 }
 
-/** For people: the labels of a field without `sig1`; empty for other faults. */
+/** A hint for error messages: the labels of a field that lacks sig1; otherwise empty. */
 function otherLabels(field: string): string {
   const labels = labelsOf(field);
   return labels.length === 0 || labels.includes(LABEL) ? '' : `; its labels are ${labels.join(', ')}`;
 }
 
-/** In the order sent; none if the field is not a dictionary. */
+/** Returns the labels in the order sent; empty if the field is not a dictionary. */
 export function labelsOf(field: string): readonly string[] {
   return [...(dictionaryMembers(field)?.keys() ?? [])];
 }
@@ -187,12 +186,12 @@ function foreignProblem({ signatureInput, signature }: SignatureHeaders, { input
 const LINE_BREAK = /[\r\n]/;
 const MEMBER = { '@method': 'method', '@target-uri': 'targetUri', 'content-digest': 'contentDigest' } as const;
 
-/** The signed text (RFC 9421, 2.5): one line for each component, then the parameters. */
+/** Returns the signature base (RFC 9421, 2.5): one line per component, then the parameters. */
 export function signatureBase({ components, params }: SignatureInput, request: SignedRequest): string {
   let base = '';
   for (const component of components) {
     const value = request[MEMBER[component]];
-    // A line break could forge another component. HTTP headers contain none, but the evidence in a log line might.
+    // A line break could forge another component. HTTP headers can't contain one, but the evidence in a log line can.
     if (LINE_BREAK.test(value)) throw new SignatureError('form', `${component} must not hold a line break`);
     base += `"${component}": ${value}\n`;
   }
@@ -202,18 +201,18 @@ export function signatureBase({ components, params }: SignatureInput, request: S
 const CREATED_BYTES = 8;
 
 /**
- * A signature's key in a log: `created` in 8 bytes, big-endian, then the 64 bytes, as text with one character per byte, which sorts
- * like the bytes. It is as unique as the signature, which covers `created`, and grows with time, so an index over it grows at its
- * end.
+ * Returns a signature's key in a log: `created` as 8 big-endian bytes, then the 64 bytes, as text with one character per byte, which
+ * sorts like the bytes. The key is as unique as the signature, which covers `created`, and increases with time, so an index over keys
+ * grows at its end.
  */
 export function signatureKey({ created, signature }: Pick<ParsedSignature, 'created' | 'signature'>): string {
   const codes = new Array<number>(CREATED_BYTES);
   for (let at = CREATED_BYTES - 1, rest = created; at >= 0; at--, rest = Math.floor(rest / 256)) codes[at] = rest % 256;
-  // A single call with 64 arguments: a byte array would allocate a buffer outside the heap for every request.
+  // A call with 64 arguments, because a byte array would allocate a buffer outside the heap for every request.
   return String.fromCharCode(...codes) + String.fromCharCode.apply(null, signature as unknown as number[]);
 }
 
-/** The SHA-256 of a signatureKey, likewise as text. It reveals nothing about the signed text, so nobody can test a guess. */
+/** Returns the SHA-256 of a signatureKey, also as text. Unlike the signature, it can't be used to test a guess of the signed text. */
 export function hiddenSignatureKey(key: string): string {
   return String.fromCharCode(...sha256(Uint8Array.from(key, (char) => char.charCodeAt(0))));
 }
@@ -224,7 +223,7 @@ const OPENING = /^ *sig1=\(([^()]*)\)/;
 const TYPES = { created: 'number', keyid: 'string', alg: 'string', nonce: 'string', expires: 'number' } as const;
 type Parameters = Omit<SignatureInput, 'params' | 'components'> & { readonly alg: string };
 
-/** Accepts RFC 9651's optional spaces; `params` is the canonical form. */
+/** Accepts RFC 9651's optional spaces; `params` is in canonical form. */
 function parseInput(header: string): SignatureInput {
   const [, covered] = OPENING.exec(header) ?? [];
   if (covered === undefined)
@@ -264,7 +263,7 @@ function parseList(header: string): { readonly params: string; readonly paramete
     throw malformed(error instanceof Error ? error.message : 'unreadable');
   }
   const [, parameters] = dictionary.get('sig1') as InnerList;
-  // Only spaces may differ: the library also accepts leading zeros, trailing tabs and repeated names.
+  // Only spaces may differ from the canonical form: the library also accepts leading zeros, trailing tabs and repeated names.
   if (dictionary.size === 1 && header.replaceAll(' ', '') === canonical.replaceAll(' ', ''))
     return { params: canonical.slice('sig1='.length), parameters };
   const repeated = Object.keys(TYPES).find((name) => (header.match(new RegExp(`; *${name}=`, 'g'))?.length ?? 0) > 1);

@@ -5,7 +5,7 @@ import { base64urlnopad } from '@scure/base';
 export interface Jwk {
   readonly kty: 'OKP';
   readonly crv: 'Ed25519';
-  /** The 32 bytes of the public key in base64url. */
+  /** The 32-byte public key in base64url. */
   readonly x: string;
 }
 
@@ -13,7 +13,7 @@ export function toJwk(publicKey: Uint8Array): Jwk {
   return { kty: 'OKP', crv: 'Ed25519', x: base64urlnopad.encode(publicKey) };
 }
 
-/** The SHA-256 of the key's required members in lexicographic order, in base64url: 43 characters (RFC 8037, appendix A.3). */
+/** Returns the SHA-256 of the key's required members in lexicographic order, as 43 base64url characters (RFC 8037, appendix A.3). */
 export function thumbprintOf(publicKey: Uint8Array): string {
   const { crv, kty, x } = toJwk(publicKey);
   return base64urlnopad.encode(sha256(new TextEncoder().encode(JSON.stringify({ crv, kty, x }))));

@@ -1,10 +1,9 @@
-// Ethereum's keccak256 for Node and browsers: WebAssembly if available, otherwise plain JavaScript, which is about ten times
-// slower.
+// Ethereum's keccak256 for Node and browsers: in WebAssembly if available, otherwise in plain JavaScript, about ten times slower.
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { createKeccak, type IHasher } from 'hash-wasm';
 
-// Not awaited, so that require() works. Until it is compiled, and if a page's policy or a runtime lacks WebAssembly, plain
-// JavaScript computes the same hash.
+// Not awaited, because require() can't load a module with top-level await. Plain JavaScript computes the hash until WebAssembly is
+// compiled, or always if it is unavailable.
 let hasher: IHasher | undefined;
 createKeccak(256).then(
   (compiled) => {

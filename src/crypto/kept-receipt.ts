@@ -1,4 +1,4 @@
-// Receipts as clients keep them, one JSON object each. Their files may be written by other programs.
+// Receipts as clients keep them, one JSON object each. Untrusted, because other programs may write the files.
 import * as v from 'valibot';
 import { thumbprintOf } from './jwk.ts';
 import { decodeKey } from './key-directory.ts';
@@ -25,12 +25,12 @@ export const keptReceipt: v.GenericSchema<unknown, KeptReceipt> = v.object({
   key: v.object({ kty: v.literal('OKP'), crv: v.literal('Ed25519'), x: v.string() }),
 });
 
-/** The promise of a receipt that its own key signed; throws an Error that names the problem. */
+/** Verifies a receipt under the key that it contains; throws an Error that names the problem. */
 export function verifyKeptReceipt(receipt: KeptReceipt): ParsedReceipt {
   const parsed = parseReceipt(receipt);
   const publicKey = decodeKey(receipt.key.x);
   if (publicKey === undefined) throw new Error('its key is not an Ed25519 key');
-  if (thumbprintOf(publicKey) !== parsed.keyid) throw new Error('it is kept with another key than the one it names');
+  if (thumbprintOf(publicKey) !== parsed.keyid) throw new Error('it is kept with a key other than the one it names');
   if (isSignedBy(toVerifyingKey(publicKey), parsed.base, parsed.signature)) return parsed;
   throw new Error('its signature does not verify');
 }

@@ -1,4 +1,4 @@
-// The public keys in a service's key directory, and which of them may sign a receipt.
+// Parses a service's key directory, and decides which keys may sign a receipt.
 import { base64urlnopad } from '@scure/base';
 import { weaknessOf } from './did-key.ts';
 import { thumbprintOf } from './jwk.ts';
@@ -10,9 +10,9 @@ export const DIRECTORY_PATH = '/.well-known/http-message-signatures-directory';
 export interface DirectoryKey {
   readonly publicKey: Uint8Array;
   readonly verifying: VerifyingKey;
-  /** Unix seconds; undefined where the directory does not say it. */
+  /** Start of validity in Unix seconds; undefined if the directory omits it. */
   readonly nbf: number | undefined;
-  /** Unix seconds; undefined while it signs. */
+  /** End of validity in Unix seconds; undefined while the key is in use. */
   readonly exp: number | undefined;
 }
 
@@ -21,7 +21,7 @@ export type KeyDirectory = ReadonlyMap<string, DirectoryKey>;
 
 const KEYS_MAX = 1_000;
 
-/** The keys for receipts in a service's response, which may be anything. */
+/** Returns the receipts keys in a service's response. The response is untrusted and may have any form. */
 export function parseDirectory(response: unknown): KeyDirectory {
   const { keys } = Object(response) as { readonly keys?: unknown };
   const found = new Map<string, DirectoryKey>();
@@ -42,14 +42,14 @@ function seconds(value: unknown): number | undefined {
 
 export const NOT_IN_DIRECTORY = 'its key is not in the key directory of the service';
 
-/** The problem of a receipt's key: it must be the chamber's pinned key, or another one after that key's end. */
+/** Returns the problem of a receipt's key. The key must be the chamber's pinned key, or a different one after that key has expired. */
 export function keyProblem(
   { keyid, created }: Terms,
   pinned: string | undefined,
   directory: KeyDirectory,
 ): string | undefined {
   const endOf = (thumbprint = '') => directory.get(thumbprint)?.exp ?? Number.POSITIVE_INFINITY;
-  // The directory is unsigned: a service can't withdraw a key that a chamber pins.
+  // The directory is unsigned, so a service can't withdraw a pinned key by removing it.
   if (keyid !== pinned && !directory.has(keyid)) return NOT_IN_DIRECTORY;
   if (created >= endOf(keyid)) return 'it is of a key that had ended';
   const isRight = pinned === undefined || pinned === keyid || created >= endOf(pinned);
@@ -58,7 +58,7 @@ export function keyProblem(
     : 'it is not of the key that its chamber pins: a service that has lost its keys signs with new ones';
 }
 
-/** The 32 bytes of a public key in base64url; undefined for a key that must not be used. */
+/** Decodes a 32-byte public key in base64url; returns undefined for a malformed or weak key. */
 export function decodeKey(x: string): Uint8Array | undefined {
   try {
     const publicKey = base64urlnopad.decode(x);

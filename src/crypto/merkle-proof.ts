@@ -1,12 +1,12 @@
-// Inclusion and consistency proofs of a Merkle tree (RFC 9162, 2.1), made from O(log n) stored nodes and verified without the log.
-// A chamber's tree sorts siblings before it hashes them, so OpenZeppelin's MerkleProof accepts its inclusion proofs; other trees of
-// this shape pass their own hash.
+// Inclusion and consistency proofs of a Merkle tree (RFC 9162, 2.1), built from O(log n) stored nodes and verified without the log.
+// A chamber's tree sorts siblings before hashing them, so OpenZeppelin's MerkleProof accepts its inclusion proofs; callers with other
+// trees of this shape pass their own hash function.
 import { foldPeaks, HASH_BYTES, type NodeHash, type NodeRef, nodeHash, peakRefs } from './merkle.ts';
 
-/** Fetches stored nodes, in the order requested. */
+/** Reads stored nodes, in the order requested. */
 export type ReadNodes = (refs: readonly NodeRef[]) => Promise<readonly Uint8Array[]>;
 
-/** The siblings from the leaf of event `eventId` up to the root of the tree over the first `size` events; 1 ≤ eventId ≤ size. */
+/** Returns the siblings from the leaf of event `eventId` up to the root of the tree over the first `size` events; 1 ≤ eventId ≤ size. */
 export function inclusionProof(
   eventId: number,
   size: number,
@@ -17,7 +17,7 @@ export function inclusionProof(
   return rootsOf(inclusionPath(eventId - 1, { start: 0, size }), read, hashNodes);
 }
 
-/** The nodes that prove that the tree of `to` leaves begins with the tree of `from` leaves; 1 ≤ from ≤ to. */
+/** Returns the nodes that prove that the tree of `to` leaves begins with the tree of `from` leaves; 1 ≤ from ≤ to. */
 export function consistencyProof(
   from: number,
   to: number,
@@ -28,7 +28,7 @@ export function consistencyProof(
   return rootsOf(consistencyPath(from, { start: 0, size: to }), read, hashNodes);
 }
 
-/** `size` adjacent leaves after the first `start`, whose subtree is one of the tree's. */
+/** The `size` leaves after the first `start`, which form a subtree. */
 interface Range {
   readonly start: number;
   readonly size: number;
@@ -41,7 +41,7 @@ function inclusionPath(index: number, range: Range): readonly Range[] {
   return [...inclusionPath(index, right), left];
 }
 
-/** `from` counts from the tree's first leaf. RFC 9162, section 2.1.4.1, where the old root is known at start 0 only. */
+/** RFC 9162, section 2.1.4.1; `from` counts from the tree's first leaf. A range at start 0 is the old tree, whose root is known. */
 function consistencyPath(from: number, range: Range): readonly Range[] {
   if (from === range.start + range.size) return range.start === 0 ? [] : [range];
   const [left, right] = halves(range);
@@ -49,7 +49,7 @@ function consistencyPath(from: number, range: Range): readonly Range[] {
   return [...consistencyPath(from, right), left];
 }
 
-/** The left half is the largest perfect subtree that leaves a remainder. */
+/** Splits off the largest perfect subtree that is smaller than the range. */
 function halves({ start, size }: Range): readonly [Range, Range] {
   let left = 1;
   while (left * 2 < size) left *= 2;
@@ -59,7 +59,7 @@ function halves({ start, size }: Range): readonly [Range, Range] {
   ];
 }
 
-/** Reads all nodes at once: at most one range is not perfect, the right edge, and it has O(log n) peaks. */
+/** Reads all nodes at once: only the range at the right edge may be imperfect, with O(log n) peaks. */
 async function rootsOf(ranges: readonly Range[], read: ReadNodes, hashNodes: NodeHash): Promise<readonly Uint8Array[]> {
   const refs = ranges.map(({ start, size }) => peakRefs(size, start));
   const nodes = await read(refs.flat());
@@ -86,8 +86,8 @@ export interface InclusionClaim {
 }
 
 /**
- * Whether the proof leads from the leaf to the root and has the position's length (RFC 9162, 2.1.3.2). Sorted siblings don't bind
- * the position: the eventId in the leaf's line does, and the caller must compare it.
+ * Whether the proof leads from the leaf to the root and has the length for the position (RFC 9162, 2.1.3.2). Sorted siblings don't bind
+ * the position, so the caller must also compare the eventId in the leaf's line.
  */
 export function verifyInclusion({ leaf, eventId, size, proof, root, hashNodes = nodeHash }: InclusionClaim): boolean {
   if (!isOrdered(eventId, size) || ![leaf, root, ...proof].every(isHash)) return false;
@@ -112,8 +112,8 @@ export interface ConsistencyClaim {
 }
 
 /**
- * Whether the tree of `to` leaves with toRoot begins with the `from` leaves under fromRoot (RFC 9162, 2.1.4.2). The hashes don't
- * bind the sizes, which must come from the same source as the roots.
+ * Whether the tree of `to` leaves under toRoot begins with the `from` leaves under fromRoot (RFC 9162, 2.1.4.2). The hashes don't bind
+ * the sizes, so sizes and roots must come from the same source.
  */
 export function verifyConsistency({ proof, fromRoot, toRoot, ...trees }: ConsistencyClaim): boolean {
   if (!isOrdered(trees.from, trees.to) || ![fromRoot, toRoot].every(isHash)) return false;
@@ -123,21 +123,21 @@ export function verifyConsistency({ proof, fromRoot, toRoot, ...trees }: Consist
   return roots !== undefined && isSame(roots.from, fromRoot) && isSame(roots.to, toRoot);
 }
 
-/** Whether the tree of that size is one perfect subtree: a consistency proof omits its root, which is known. */
+/** Whether a tree of this size is one perfect subtree, whose known root a consistency proof omits. */
 export function isPerfect(size: number): boolean {
   return Number.isInteger(Math.log2(size)) && 2 ** Math.log2(size) === size;
 }
 
 interface ConsistencyPath extends Pick<ConsistencyClaim, 'from' | 'to' | 'hashNodes'> {
-  /** The proof, after the root of `from` leaves if that tree is perfect. */
+  /** The proof, preceded by the root of `from` leaves if that tree is perfect. */
   readonly path: readonly Uint8Array[];
 }
 
-/** The two roots that the path leads to, where the larger one binds the smaller; undefined for a path that does not fit the sizes. */
+/** Computes both roots from the path; undefined if the path does not fit the sizes. The larger root binds the smaller one. */
 export function consistencyRoots({ from, to, path, hashNodes = nodeHash }: ConsistencyPath) {
   const [first, ...rest] = path;
   if (!isOrdered(from, to) || from === to || first === undefined || !path.every(isHash)) return undefined;
-  // The largest perfect subtree that ends with the last old leaf.
+  // Start at the largest perfect subtree that ends with the last old leaf.
   let position: Position = { index: from - 1, last: to - 1 };
   while (position.index % 2 === 1) position = levelUp(position);
   let [oldHash, newHash] = [first, first];
@@ -151,18 +151,18 @@ export function consistencyRoots({ from, to, path, hashNodes = nodeHash }: Consi
   return position.last === 0 ? { from: oldHash, to: newHash } : undefined;
 }
 
-/** A node's index in its level, and the level's last index. The numbers may be hostile: no 32-bit arithmetic. */
+/** A node's index in its level, and the level's last index. Untrusted and possibly large, so 32-bit operators must not be used. */
 interface Position {
   readonly index: number;
   readonly last: number;
 }
 
-/** A last node without a sibling is carried up unchanged until it is a right child. */
+/** A last node without a sibling moves up unchanged until it is a right child. */
 function isRightChild({ index, last }: Position): boolean {
   return index % 2 === 1 || index === last;
 }
 
-/** The node above the next sibling. */
+/** Returns the parent shared with the next sibling. */
 function parentOf(position: Position): Position {
   let node = position;
   while (node.index === node.last && node.index % 2 === 0 && node.index > 0) node = levelUp(node);

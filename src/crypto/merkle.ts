@@ -1,5 +1,5 @@
-// The Merkle tree over a chamber's moves as an append-only accumulator: O(log n) to append and for the root. Shape of RFC 9162 (a
-// node without a sibling is carried up unchanged), keccak256, children sorted as bytes.
+// The Merkle tree over a chamber's moves as an append-only accumulator. Appending and computing the root take O(log n). The tree has the
+// shape of RFC 9162 (a node without a sibling moves up unchanged) and hashes sorted children with keccak256.
 import { keccak256 } from './keccak.ts';
 
 export const HASH_BYTES = 32;
@@ -7,17 +7,17 @@ export const HASH_BYTES = 32;
 /** An immutable tree, represented by the roots of its largest perfect subtrees. */
 export interface Accumulator {
   readonly size: number;
-  /** One root of 32 bytes for each bit set in size, from large to small. */
+  /** One 32-byte root for each bit set in `size`, largest subtree first. */
   readonly peaks: readonly Uint8Array[];
 }
 
 export interface Appended {
   readonly tree: Accumulator;
-  /** 32 bytes each: the leaf, then bottom up the root of every perfect subtree that it completes. */
+  /** 32 bytes each: the leaf, then the roots of the perfect subtrees that it completes, bottom up. */
   readonly nodes: Uint8Array;
 }
 
-/** Addresses one stored node: the root of the perfect subtree of 2^level leaves whose last leaf is event `eventId`, from 1. */
+/** Identifies a stored node: the root of the perfect subtree of 2^level leaves whose last leaf is event `eventId`. */
 export interface NodeRef {
   readonly eventId: number;
   readonly level: number;
@@ -25,18 +25,18 @@ export interface NodeRef {
 
 export const EMPTY_TREE: Accumulator = { size: 0, peaks: [] };
 
-/** Hashed twice: the preimage of a leaf is 32 bytes, that of a node 64, so neither passes for the other. */
+/** Hashes twice: a leaf's preimage has 32 bytes and a node's 64, so neither can pass for the other. */
 export function leafHash(line: Uint8Array): Uint8Array {
   return keccak256(keccak256(line));
 }
 
-// One scratch buffer is enough: it is filled and hashed without suspending between.
+// One scratch buffer suffices, because it is filled and hashed synchronously.
 const pair = new Uint8Array(2 * HASH_BYTES);
 
-/** Hashes two children of 32 bytes. Only a tree that sorts them may ignore which one is left. */
+/** Hashes two 32-byte children. Only a tree with sorted children may ignore their order. */
 export type NodeHash = (left: Uint8Array, right: Uint8Array) => Uint8Array;
 
-/** Accepts the two nodes of 32 bytes in either order. */
+/** Hashes two 32-byte nodes; accepts them in either order. */
 export function nodeHash(a: Uint8Array, b: Uint8Array): Uint8Array {
   let at = 0;
   while (at < HASH_BYTES - 1 && a[at] === b[at]) at++;
@@ -46,12 +46,12 @@ export function nodeHash(a: Uint8Array, b: Uint8Array): Uint8Array {
   return keccak256(pair);
 }
 
-/** The tree with one more leaf, and the nodes to store for it. */
+/** Returns the tree with one more leaf, and the nodes to store. */
 export function appendLeaf(tree: Accumulator, leaf: Uint8Array): Appended {
   const peaks = tree.peaks.slice();
   const completed = [leaf];
   let root = leaf;
-  // Every trailing one in the binary size is a perfect subtree as large as the one just completed.
+  // Every trailing 1 bit of the size is a perfect subtree as large as the one just completed.
   for (let size = tree.size; size % 2 === 1; size = (size - 1) / 2) {
     root = nodeHash(peaks.pop() as Uint8Array, root);
     completed.push(root);
@@ -62,7 +62,7 @@ export function appendLeaf(tree: Accumulator, leaf: Uint8Array): Appended {
   return { tree: { size: tree.size + 1, peaks }, nodes };
 }
 
-/** 32 bytes; throws for a tree without leaves. */
+/** Returns the 32-byte root; throws for an empty tree. */
 export function rootOf(tree: Accumulator): Uint8Array {
   return foldPeaks(tree.peaks);
 }
@@ -72,7 +72,7 @@ export function foldPeaks(peaks: readonly Uint8Array[], hashNodes: NodeHash = no
   return peaks.reduceRight((right, left) => hashNodes(left, right));
 }
 
-/** The nodes of the peaks of the tree of `size` leaves, from large to small; `start` leaves precede it. */
+/** Returns the peaks of a tree of `size` leaves after `start` others, largest first. */
 export function peakRefs(size: number, start = 0): readonly NodeRef[] {
   const refs: NodeRef[] = [];
   let eventId = start + size;
@@ -87,7 +87,7 @@ export function peakRefs(size: number, start = 0): readonly NodeRef[] {
   return refs;
 }
 
-/** The tree whose peaks were stored at `peakRefs(size)`. */
+/** Rebuilds the tree from the peaks stored at `peakRefs(size)`. */
 export function restoreTree(size: number, peaks: readonly Uint8Array[]): Accumulator {
   const expected = peakRefs(size).length;
   const isWhole = peaks.length === expected && peaks.every((peak) => peak.length === HASH_BYTES);

@@ -1,5 +1,5 @@
-// Receipts: responses that the service signs (RFC 9421), each a promise that the signed request became this event with this leaf.
-// All parsed input is hostile: Accept-Signature in the service, a response in the client, a file in the auditor.
+// Receipts: responses signed by the service (RFC 9421), each promising that the signed request became this event with this leaf.
+// All parsed input is untrusted: Accept-Signature in the service, responses in the client, files in the auditor.
 import { base64 } from '@scure/base';
 import {
   type BareItem,
@@ -21,7 +21,7 @@ import { signatureBaseOf } from './signature-base.ts';
 
 export const RECEIPT_TAG = 'chamber-receipt';
 
-/** A receipt covers all of these, in any order, and nothing else. */
+/** The components that a receipt must cover, exactly, in any order. */
 const COMPONENTS = [
   '"@status"',
   '"content-digest"',
@@ -49,17 +49,17 @@ export interface WantedReceipt {
   readonly keyid: string | undefined;
 }
 
-/** The value of Accept-Signature that requests a receipt; the nonce consists of letters and digits. */
+/** Returns the value of Accept-Signature that requests a receipt. The nonce must consist of letters and digits. */
 export function acceptReceipt(nonce: string): string {
   return `receipt=${COVERED};created;nonce="${nonce}";tag="${RECEIPT_TAG}"`;
 }
 
-// Our client sends this form, which one expression parses in a fraction of the time.
+// This project's client sends this form, which a regular expression parses in a fraction of the time.
 const USUAL_FORM = new RegExp(
   `^receipt=${COVERED.replace(/[()]/g, '\\$&')};created;nonce="([ !#-[\\]-~]*)";tag="${RECEIPT_TAG}"$`,
 );
 
-/** The first request for a receipt; undefined for a header that requests none or something else besides, or is malformed. */
+/** Returns the first request for a receipt; undefined if the header is malformed or contains no acceptable request. */
 export function wantedReceipt(header: string): WantedReceipt | undefined {
   const [, usualNonce] = USUAL_FORM.exec(header) ?? [];
   if (usualNonce !== undefined) {
@@ -92,14 +92,14 @@ function isOptionalText(value: BareItem | undefined): value is string | undefine
   return value === undefined || typeof value === 'string';
 }
 
-/** undefined unless each component of a receipt occurs once, and no other. */
+/** Returns undefined unless the items are exactly the components of a receipt. */
 function componentsOf(items: readonly Item[]): readonly Component[] | undefined {
   const components = items.map(componentOf);
   const isWhole = components.length === COMPONENTS.length && COMPONENTS.every((each) => components.includes(each));
   return isWhole ? (components as readonly Component[]) : undefined;
 }
 
-/** Parameters of a component may be in any order. */
+/** Normalises a component, whose parameters may be in any order. */
 function componentOf([name, parameters]: Item): string {
   const { req, key, ...others } = Object.fromEntries(parameters);
   const isKnown = typeof name === 'string' && Object.keys(others).length === 0;
@@ -107,7 +107,7 @@ function componentOf([name, parameters]: Item): string {
   return `"${name}"${req === undefined ? '' : ';req'}${key === undefined ? '' : `;key=${JSON.stringify(key)}`}`;
 }
 
-/** The signed request, as the line of its event keeps it. */
+/** The signed request, as recorded in its event's line. */
 export type ReceiptRequest = Omit<RequestEvidence, 'body'>;
 
 export interface ReceiptResponse {
@@ -124,13 +124,13 @@ export interface Terms {
   readonly keyid: string;
 }
 
-/** The value of "@signature-params". */
+/** Returns the value of "@signature-params". */
 export function receiptParams({ covered, nonce }: WantedReceipt, { created, keyid }: Terms): string {
   const echoed = nonce === undefined ? '' : `;nonce=${serializeItem(nonce)}`;
   return `${covered};created=${created};keyid="${keyid}";alg="ed25519"${echoed};tag="${RECEIPT_TAG}"`;
 }
 
-/** The text that the service signs (RFC 9421, 2.5). Throws for a request that has no signature `sig1`, or a line break in it. */
+/** Returns the signature base (RFC 9421, 2.5). Throws if the request has no signature `sig1` or contains a line break. */
 export function receiptBase(
   components: readonly Component[],
   params: string,
@@ -155,19 +155,19 @@ export function receiptBase(
 }
 
 export interface ReceiptedEvent {
-  /** A chamber's id, or a DID. */
+  /** A chamber id or a DID. */
   readonly stream: number | string;
   readonly eventId: number;
   /** 32 bytes. */
   readonly leaf: Uint8Array;
 }
 
-/** The value of the header `Event`: an item of RFC 8941. */
+/** Returns the value of the header `Event`, an item of RFC 8941. */
 export function eventField({ stream, eventId, leaf }: ReceiptedEvent): string {
   return `${typeof stream === 'number' ? stream : `"${stream}"`};id=${eventId};leaf=:${base64.encode(leaf)}:`;
 }
 
-/** undefined for text that eventField does not make. */
+/** Returns undefined unless `text` is exactly what eventField returns. */
 export function parseEventField(text: string): ReceiptedEvent | undefined {
   try {
     const [stream, parameters] = parseItem(text);
@@ -188,7 +188,7 @@ function isPositive(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) > 0;
 }
 
-/** A signed response with its request: a third party needs only the service's key to verify it. */
+/** A signed response with its request. A third party needs only the service's key to verify it. */
 export interface Receipt {
   readonly request: ReceiptRequest;
   readonly response: ReceiptResponse & {
@@ -212,7 +212,7 @@ export interface ParsedReceipt extends Terms, ReceiptedEvent {
   readonly base: Uint8Array;
 }
 
-/** Verifies all but the signature under the key that `keyid` names; throws an Error that names the problem. */
+/** Checks everything except the signature; throws an Error that names the problem. */
 export function parseReceipt(receipt: Receipt): ParsedReceipt {
   const { request, response } = receipt;
   for (const [label, member] of parseDictionary(response.signatureInput)) {

@@ -1,4 +1,4 @@
-// Parses a callback that its receiver has got: hostile input, which anybody may have sent.
+// Parses a received callback, which is untrusted: anybody may have sent it.
 import { type InnerList, isInnerList, parseDictionary, serializeInnerList } from 'structured-headers';
 import { CALLBACK_COMPONENTS, CALLBACK_TAG, callbackBase, type SignedCallback } from './callback.ts';
 import { contentDigestOf, digestProblem } from './content-digest.ts';
@@ -7,19 +7,19 @@ import type { Terms } from './receipt.ts';
 type Component = (typeof CALLBACK_COMPONENTS)[number];
 
 const SIGNATURE_BYTES = 64;
-/** RFC 9421 and the service's own headers take a fraction of it. */
+/** Several times the length of the service's own headers. */
 const FIELD_CHARS_MAX = 4_096;
 
 export interface ReceivedCallback {
   readonly method: string;
-  /** The URL that the agent has set. */
+  /** The URL that the agent has set as its callback. */
   readonly targetUri: string;
   readonly headers: Pick<Headers, 'get'>;
   readonly body: Uint8Array;
 }
 
 export interface ParsedCallback extends Terms {
-  /** The same on every try of one duty. */
+  /** The same for every attempt of one duty. */
   readonly webhookId: string;
   /** 64 bytes. */
   readonly signature: Uint8Array;
@@ -27,7 +27,7 @@ export interface ParsedCallback extends Terms {
   readonly base: Uint8Array;
 }
 
-/** Verifies all but the age and the signature under the key that `keyid` names; throws an Error that names the problem. */
+/** Checks everything except the age and the signature; throws an Error that names the problem. */
 export function parseCallback({ method, targetUri, headers, body }: ReceivedCallback): ParsedCallback {
   const field = (name: string) => {
     const value = headers.get(name);
@@ -44,7 +44,7 @@ export function parseCallback({ method, targetUri, headers, body }: ReceivedCall
     'webhook-id': field('webhook-id'),
     'webhook-timestamp': field('webhook-timestamp'),
   };
-  if (request['webhook-timestamp'] !== `${created}`) throw new Error('its webhook-timestamp is not when it was signed');
+  if (request['webhook-timestamp'] !== `${created}`) throw new Error('its webhook-timestamp differs from the time of its signature');
   const problem = digestProblem(request['content-digest'], contentDigestOf(body));
   if (problem !== undefined) throw new Error(problem);
   const base = new TextEncoder().encode(callbackBase(request, serializeInnerList(input), components));

@@ -1,8 +1,8 @@
-// The signature base of HTTP message signatures (RFC 9421, 2.5).
+// Builds the signature base of HTTP message signatures (RFC 9421, 2.5).
 
 const LINE_BREAK = /[\r\n]/;
 
-/** `fields` are pairs of a component identifier and its value. Throws for a value with a line break, which could forge another component. */
+/** `fields` are component identifiers with values. Throws if a value contains a line break, which could forge another component. */
 export function signatureBaseOf(fields: readonly (readonly [identifier: string, value: string])[], params: string) {
   let base = '';
   for (const [identifier, value] of fields) {

@@ -1,26 +1,26 @@
-// Takes the leaves of lines that somebody else serves. A stub's leaf counts only once its signature is verified, under a key that the
-// reader takes for the service's.
+// Computes the leaves of untrusted lines. Accepts a stub's stated leaf only after verifying its signature, under a key that the caller
+// accepts as the service's.
 import { type ForumEvent, fromLine, toLine } from '../vocabulary/events.ts';
 import type { Withheld } from '../vocabulary/withheld.ts';
 import { InvalidStub, lineLeaf, stubClaim } from './stub.ts';
 import { isSignedBy, toVerifyingKey, type VerifyingKey } from './verify.ts';
 
-/** Why a stub's log or key is not the service's; undefined if it is. The signature is verified elsewhere. */
+/** Returns why a stub's log or key is not the service's; undefined if it is. Does not verify the signature. */
 export type SignerProblem = (withheld: Withheld) => string | undefined;
 
-/** A service has few keys, and a lying one must not fill the memory. */
+/** Bounds the memory: an honest service has few keys. */
 const KEYS_MAX = 16;
 
 export class StubReader {
   readonly #signerProblem: SignerProblem;
-  /** By the key as the stub has it. */
+  /** By the key's text in the stub. */
   readonly #keys = new Map<string, VerifyingKey>();
 
   constructor(signerProblem: SignerProblem) {
     this.#signerProblem = signerProblem;
   }
 
-  /** The leaf of a line and of the event in it, 32 bytes. Throws InvalidStub. */
+  /** Returns the 32-byte leaf of a line that contains `event`. Throws InvalidStub. */
   leafOf(line: Uint8Array, event: ForumEvent): Uint8Array {
     const claim = stubClaim(event);
     if (claim === undefined) return lineLeaf(line);
@@ -42,11 +42,11 @@ export class StubReader {
   }
 }
 
-/** The stub in a text that may be anything, signed under the key that it names. Throws an Error. */
+/** Parses an untrusted stub, and verifies its signature under the key that it names. Throws an Error. */
 export function openStub(text: string): ForumEvent & { readonly withheld: Withheld } {
   const event = fromLine(text);
   new StubReader(() => undefined).leafOf(new TextEncoder().encode(text), event);
   const { withheld } = event;
-  if (withheld === undefined) throw new InvalidStub('is no stub');
+  if (withheld === undefined) throw new InvalidStub('is not a stub');
   return { ...event, withheld };
 }

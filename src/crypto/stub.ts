@@ -1,5 +1,5 @@
-// A stub: the line that replaces an event's line after the service has withheld its texts. It is signed by the service, and its leaf is
-// that of the line that was, so nothing that was proved of the log changes. All hashing of lines goes through this file.
+// A stub is the line that replaces an event's line after the service has withheld the texts. The service signs the stub, and its leaf is
+// the original line's, so all proofs of the log stay valid. All hashing of lines goes through this file.
 import { base64urlnopad } from '@scure/base';
 import { type ForumEvent, fromLine, toLine } from '../vocabulary/events.ts';
 import { canonicalJson } from '../vocabulary/json.ts';
@@ -27,8 +27,8 @@ const STUB_END_CHARS_MAX = 512;
 const latin1 = new TextDecoder('latin1');
 
 /**
- * The leaf of a line of a log that this program itself wrote: of a stub, the leaf of the line that was. The lines of others go through
- * StubReader or the auditor, which believe a stub's leaf only once its signature is verified.
+ * Returns the leaf of a trusted line, which this program wrote itself: for a stub, the stated leaf of the original. Untrusted lines must
+ * go through StubReader or the auditor, which verify a stub's signature before they accept its leaf.
  */
 export function storedLeaf(line: Uint8Array): Uint8Array {
   if (line.at(-2) !== CLOSING_BRACE) return leafHash(line);
@@ -36,7 +36,7 @@ export function storedLeaf(line: Uint8Array): Uint8Array {
   return leaf === undefined ? leafHash(line) : fromHex(leaf);
 }
 
-/** The leaf of a line that must not be a stub; throws InvalidStub for one. */
+/** Returns the leaf of a line; throws InvalidStub if the line is a stub. */
 export function lineLeaf(line: Uint8Array): Uint8Array {
   const isStub = line.at(-2) === CLOSING_BRACE && STUB_END.test(latin1.decode(line.subarray(-STUB_END_CHARS_MAX)));
   if (isStub) throw new InvalidStub('is a stub, which does not show its own leaf');
@@ -52,10 +52,10 @@ export interface WithholdingTerms {
   readonly key: { readonly publicKey: Uint8Array; readonly sign: (message: Uint8Array) => Uint8Array };
 }
 
-/** Either the stub, or why there is none: `noTexts` if the line holds none of the texts of its type, `isStub` if it is one. */
+/** The stub, or why there is none: `noTexts` if the line contains no texts, `isStub` if it is already a stub. */
 export type Withholding = { readonly stub: string } | { readonly refused: 'noTexts' | 'isStub' };
 
-/** Makes the stub of a canonical line of this log. */
+/** Creates the stub of a canonical line of this log. */
 export function withhold(line: string, { at, reason, log, key }: WithholdingTerms): Withholding {
   const event = fromLine(line);
   if (event.withheld !== undefined) return { refused: 'isStub' };
@@ -79,13 +79,13 @@ export function withhold(line: string, { at, reason, log, key }: WithholdingTerm
   return { stub: toLine({ ...without, withheld: { ...terms, signature } } as ForumEvent) };
 }
 
-/** How a log states a stub that was signed for another one, of which it is a copy. */
+/** The terms under which a copy of a log signs the original log's stubs again. */
 export type RestatingTerms = Pick<WithholdingTerms, 'at' | 'log' | 'key'>;
 
-/** Makes the same stub for this log. `at` counts only if the key is another one: a stub is as old as its text is gone. */
+/** Signs an existing stub for this log. Uses `at` only with a different key; otherwise the stub keeps the time of the withholding. */
 export function restate(stub: string, { at, log, key }: RestatingTerms): string {
   const { withheld, ...event } = fromLine(stub);
-  if (withheld === undefined) throw new InvalidStub('is no stub');
+  if (withheld === undefined) throw new InvalidStub('is not a stub');
   const { signature: _, ...former } = withheld;
   const keyid = thumbprintOf(key.publicKey);
   const isSameKey = keyid === former.keyid;
@@ -95,7 +95,7 @@ export function restate(stub: string, { at, log, key }: RestatingTerms): string 
   return toLine({ ...event, withheld: { ...terms, signature } } as ForumEvent);
 }
 
-/** Whether a stored line may replace another for good: it has the same leaf, and if both are stubs, they differ in `withheld` alone. */
+/** Whether `stub` may permanently replace `line`: the leaves must be equal, and two stubs may differ only in `withheld`. */
 export function mayReplace(line: Uint8Array, stub: Uint8Array): boolean {
   const [former, after] = [storedLeaf(line), storedLeaf(stub)].map(toHex);
   const isStub = line.at(-2) === CLOSING_BRACE;
@@ -106,12 +106,12 @@ function withoutEnd(line: Uint8Array): string {
   return latin1.decode(line).replace(STUB_END, '');
 }
 
-/** What the service signs: the title, a line feed, and the canonical stub without the signature. */
+/** Returns the signed text: the title, a line feed, and the canonical stub without the signature. */
 function messageOf(unsigned: object): Uint8Array {
   return encoder.encode(`${TITLE}\n${canonicalJson(unsigned)}`);
 }
 
-/** A stub whose form is right. Whether its signature verifies and its key is one of the service's is not known yet. */
+/** A well-formed stub whose signature and signer have not been verified yet. */
 export interface StubClaim {
   readonly withheld: Withheld;
   readonly leaf: Uint8Array;
@@ -121,14 +121,14 @@ export interface StubClaim {
   readonly signature: Uint8Array;
 }
 
-/** Completes "event N …". */
+/** The message completes "event N …". */
 export class InvalidStub extends Error {
   override readonly name = 'InvalidStub';
 }
 
 /**
- * The claim of somebody else's line, which is canonical and of a known shape apart from `withheld`; undefined if it has no such member.
- * Throws InvalidStub for a line that no service may have made: without texts, with a text left in, or malformed.
+ * Parses `withheld` of an untrusted line that is otherwise canonical and of a known shape; returns undefined if there is none. Throws
+ * InvalidStub if the type has no texts, a text is left in the line, or `withheld` is malformed.
  */
 export function stubClaim(line: ForumEvent): StubClaim | undefined {
   if (line.withheld === undefined) return undefined;
@@ -138,7 +138,7 @@ export function stubClaim(line: ForumEvent): StubClaim | undefined {
   const { signature, ...terms } = withheld;
   const publicKey = decodeKey(withheld.key);
   if (publicKey === undefined) throw new InvalidStub('withheld has a key that must not be used');
-  if (thumbprintOf(publicKey) !== withheld.keyid) throw new InvalidStub('withheld has a keyid that is not of its key');
+  if (thumbprintOf(publicKey) !== withheld.keyid) throw new InvalidStub('withheld has a keyid that does not match its key');
   return {
     withheld,
     leaf: fromHex(withheld.leaf),
@@ -156,9 +156,9 @@ function problemOfTexts({ type, payload, request }: Omit<ForumEvent, 'withheld'>
   return undefined;
 }
 
-const ANOTHER_LEAF = 'it has another leaf';
+const ANOTHER_LEAF = 'it has a different leaf';
 
-/** Why a line can't be the one that a stub replaced; undefined if it can. Both are canonical; the stub has the right form. */
+/** Returns why a line can't be the original of a stub; undefined if it can. Both must be canonical, and the stub well-formed. */
 export function originalProblem(
   original: string,
   stub: ForumEvent & { readonly withheld: Withheld },
@@ -167,7 +167,7 @@ export function originalProblem(
   if (toHex(leafHash(encoder.encode(original))) !== withheld.leaf) return ANOTHER_LEAF;
   const event = fromLine(original);
   if (event.withheld !== undefined) return 'it is a stub itself';
-  if (textsIn(event.type, event.payload).length === 0) return 'it holds no text';
+  if (textsIn(event.type, event.payload).length === 0) return 'it contains no text';
   const { request } = event;
   const due = {
     ...event,
@@ -180,7 +180,7 @@ export function originalProblem(
 
 type Stub = ForumEvent & { readonly withheld: Withheld };
 
-/** Whether two stubs of one event differ in more than when, why and by which key it was withheld. */
+/** Whether two stubs of one event differ in more than the time, reason, key and signature of the withholding. */
 export function contradicts(one: Stub, other: Stub): boolean {
   const { at, reason, key, keyid, signature } = other.withheld;
   return toLine({ ...one, withheld: { ...one.withheld, at, reason, key, keyid, signature } }) !== toLine(other);

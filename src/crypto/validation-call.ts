@@ -1,5 +1,5 @@
-// The call that asks a wallet that is or can be deployed as a contract whether it accepts a signature (EIP-1271, ERC-6492), and how
-// to read its result.
+// Encodes the call that asks a deployed or counterfactual contract wallet whether it accepts a signature (EIP-1271, ERC-6492), and
+// decodes the result.
 import {
   type Address,
   encodeDeployData,
@@ -12,17 +12,17 @@ import {
 import type { Hex } from '../vocabulary/values.ts';
 
 const MAGIC_BYTES = 32;
-/** bytes4 as the ABI encodes it: a contract that echoes the call returns the same first bytes. */
+/** The whole ABI word is compared, because a contract that echoes the call returns the same first four bytes. */
 const MAGIC_WORD = `0x1626ba7e${'0'.repeat(56)}`;
 const WALLET_ABI = parseAbi(['function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)']);
 
-/** `to` is undefined if the call runs the universal validator of ERC-6492, which changes nothing. */
+/** `to` is undefined if the call runs the universal validator of ERC-6492. */
 export interface ValidationCall {
   readonly to: Address | undefined;
   readonly data: Hex;
 }
 
-/** The validator fails on a signature shorter than the magic bytes of ERC-6492: then the wallet itself is asked. */
+/** Calls the wallet directly if the signature is shorter than the magic bytes of ERC-6492, on which the validator fails. */
 export function validationCall(wallet: string, hash: Hex, signature: Hex): ValidationCall {
   const address = wallet.toLowerCase() as Address;
   if (size(signature) < MAGIC_BYTES) {

@@ -1,4 +1,4 @@
-// The only rule for a valid Ed25519 signature, in service, auditor and client, on every version of Node.
+// The rule for valid Ed25519 signatures, identical in service, auditor and client on every version of Node.
 import { Point } from '@noble/ed25519';
 import { sha512 } from '@noble/hashes/sha2.js';
 import { bytesToHex, concatBytes } from '@noble/hashes/utils.js';
@@ -7,17 +7,17 @@ const POINT_BYTES = 32;
 const SIGNATURE_BYTES = 64;
 const { n: ORDER } = Point.CURVE();
 
-/** The caller that a signature is queued for. It can name any registered key, so turns go by network first, then by key. */
+/** The caller that a signature is queued for. A caller can claim any registered key, so turns go by network first, then by key. */
 export interface VerifyCaller {
   /** As named by clientNetwork. */
   readonly network: string;
-  /** The DID of a registered key; absent for an unregistered one, whose turn comes last. */
+  /** The DID of a registered key; absent for an unregistered key, which has lower priority. */
   readonly did?: string;
 }
 
 /**
- * Decides as isSignedBy does; resolves to false also for a key or a signature of a wrong length. Rejects with FORUM_ERR_UNAVAILABLE
- * when too many signatures wait, of this caller or in all, and after close.
+ * Resolves to the result of isSignedBy, or to false if the key or the signature has a wrong length. Rejects with FORUM_ERR_UNAVAILABLE if
+ * too many signatures are waiting, of this caller or in total, and after close.
  */
 export type SignatureVerifier = (
   publicKey: Uint8Array,
@@ -26,14 +26,14 @@ export type SignatureVerifier = (
   caller: VerifyCaller,
 ) => Promise<boolean>;
 
-/** A key that weaknessOf accepts, prepared for many signatures. */
+/** A key that weaknessOf accepts, prepared for verifying many signatures. */
 export interface VerifyingKey {
   readonly bytes: Uint8Array;
-  /** −A, 16 · −A, 16² · −A … for the key A, computed once: later verifications are three times as fast. */
+  /** −A, 16 · −A, 16² · −A … for the key A, computed once, which makes later verifications three times as fast. */
   readonly powers: () => readonly Point[];
 }
 
-/** Throws for bytes that do not encode a point canonically. */
+/** Throws if the bytes are not the canonical encoding of a point. */
 export function toVerifyingKey(publicKey: Uint8Array): VerifyingKey {
   const negated = Point.fromBytes(publicKey).negate();
   let powers: readonly Point[] | undefined;
@@ -48,7 +48,7 @@ export function toVerifyingKey(publicKey: Uint8Array): VerifyingKey {
 
 const DIGIT_BITS = 4n;
 const DIGIT_MAX = 15n;
-/** Of a scalar below the order of the base point. */
+/** The number of digits of a scalar below the order of the base point. */
 const DIGITS = 64;
 
 function powersOf(point: Point): readonly Point[] {
@@ -64,15 +64,15 @@ function powersOf(point: Point): readonly Point[] {
  * nothing is valid if and only if S < L and the encoding of SB − kA, where k = SHA-512(R ‖ A ‖ M) mod L, equals the 32
  * bytes of R. So R may be any point, the identity and others of small order included, in its canonical encoding.
  *
- * A faster verifier may decide in place of this function as follows:
+ * A faster verifier may replace this function as follows:
  * - A signature that libsodium or node:crypto accepts is valid. Both recompute SB − kA, compare it with R byte by byte, and
  *   reject S ≥ L.
- * - One that they reject is invalid, unless hasSmallOrderR: libsodium and the OpenSSL of Node 24 and later also reject R of
- *   small order, which the OpenSSL of Node 20 and 22 does not. They have no other reason to reject a valid signature.
- * - One that they reject with R of small order is left to isSignedBy. It takes milliseconds of the calling thread, but no
- *   signer makes such an R by chance, so a caller can limit how many it checks without harm to honest signers.
+ * - A signature that they reject is invalid, unless hasSmallOrderR: libsodium and the OpenSSL of Node 24 and later also reject
+ *   R of small order; the OpenSSL of Node 20 and 22 does not. They have no other reason to reject a valid signature.
+ * - If they reject a signature whose R has small order, isSignedBy must decide. It takes milliseconds of the calling thread, but
+ *   no signer produces such an R by chance, so a caller can limit the number of these checks without harm to honest signers.
  *
- * @noble/ed25519's own `verify` is no substitute: it multiplies by the cofactor in both of its modes.
+ * @noble/ed25519's own `verify` is not a substitute: it multiplies by the cofactor in both of its modes.
  */
 export function isSignedBy(key: VerifyingKey, message: Uint8Array, signature: Uint8Array): boolean {
   if (signature.length !== SIGNATURE_BYTES) return false;
@@ -84,7 +84,7 @@ export function isSignedBy(key: VerifyingKey, message: Uint8Array, signature: Ui
   return bytesToHex(r.toBytes()) === bytesToHex(encodedR);
 }
 
-/** The scalar times the point: the sum over the digits d of d times all powers with that digit. */
+/** Multiplies the point by the scalar: sums, over each digit d, d times the sum of all powers with that digit. */
 function multiply(powers: readonly Point[], scalar: bigint): Point {
   const sums = new Array<Point>(Number(DIGIT_MAX) + 1).fill(Point.ZERO);
   let rest = scalar;
@@ -102,7 +102,7 @@ function multiply(powers: readonly Point[], scalar: bigint): Point {
   return product;
 }
 
-/** The canonical encodings of the eight points whose order divides the cofactor; no other encoding is ever equal to SB − kA. */
+/** The canonical encodings of the eight points whose order divides the cofactor. SB − kA is always encoded canonically. */
 const SMALL_ORDER_POINTS: ReadonlySet<string> = new Set([
   '0100000000000000000000000000000000000000000000000000000000000000',
   'ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',
@@ -114,7 +114,7 @@ const SMALL_ORDER_POINTS: ReadonlySet<string> = new Set([
   'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa',
 ]);
 
-/** Whether R is the identity or another point of small order: only then is a fast verifier's rejection not final. */
+/** Whether R is the identity or another point of small order. Only then is a fast verifier's rejection not final. */
 export function hasSmallOrderR(signature: Uint8Array): boolean {
   return SMALL_ORDER_POINTS.has(bytesToHex(signature.subarray(0, POINT_BYTES)));
 }

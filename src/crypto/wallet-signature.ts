@@ -1,4 +1,4 @@
-// Signatures of texts by wallets with a private key (EIP-191, version 0x45). Strict: a key's signature of a text has one form.
+// Verifies signatures of texts by wallets with a private key (EIP-191, version 0x45). Accepts only one encoding of a signature.
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { fromHex, type Hex, toHex } from '../vocabulary/values.ts';
 import { keccak256 } from './keccak.ts';
@@ -6,7 +6,7 @@ import { keccak256 } from './keccak.ts';
 const utf8 = new TextEncoder();
 
 const SIGNATURE_BYTES = 65;
-/** Wallets and the precompiled contract ecrecover add it to the recovery id. */
+/** v is the recovery id plus this offset. */
 const V_OFFSET = 27;
 
 /** The hash that personal_sign signs. */
@@ -18,8 +18,8 @@ export function personalMessageHash(text: string): Uint8Array {
 export type Recovered = { readonly address: string } | { readonly problem: string };
 
 /**
- * The address, in lower case, whose key signed the text. A signature has 65 bytes, r, s and v, with s in the lower half of the
- * order (EIP-2) and v 27 or 28; the 64 bytes of EIP-2098 are rejected.
+ * Recovers the lowercase address whose key signed the text. A signature must have 65 bytes (r, s and v), with s in the lower half of the
+ * order (EIP-2) and v 27 or 28; the 64-byte form of EIP-2098 is rejected.
  */
 export function recoverSigner(text: string, signature: Hex): Recovered {
   const bytes = fromHex(signature);

@@ -1,4 +1,4 @@
-// The texts about a key that wallets sign (EIP-191, personal_sign), readable in the wallet's window.
+// The texts that wallets sign about a key (EIP-191, personal_sign), readable in the wallet's dialog.
 import { toChecksumAddress } from '../vocabulary/checksum-address.ts';
 
 export interface SignedText {
@@ -9,12 +9,12 @@ export interface SignedText {
   readonly issuedAt: string;
 }
 
-/** As the URL Standard serializes it, without a slash at its end. */
+/** Returns the URL in the URL Standard's serialization, without trailing slashes. */
 export function toBaseUrl({ origin, pathname }: Pick<URL, 'origin' | 'pathname'>): string {
   return origin + pathname.replace(/\/+$/, '');
 }
 
-/** States that the wallet belongs to the key's holder: five lines, without a line break at the end. */
+/** The text that binds a wallet to a key: five lines, without a trailing line break. */
 export function walletProofText(walletAddress: string, { did, service, issuedAt }: SignedText): string {
   return [
     'Chamber Coordination Service wallet proof',
@@ -25,7 +25,7 @@ export function walletProofText(walletAddress: string, { did, service, issuedAt 
   ].join('\n');
 }
 
-/** Retires a lost or stolen key: four lines. */
+/** The text that retires a lost or stolen key: four lines, without a trailing line break. */
 export function retirementText({ did, service, issuedAt }: SignedText): string {
   return [
     'Chamber Coordination Service key retirement',

@@ -1,5 +1,5 @@
-// What a mirror keeps about an entry that no line explains: a proof of misbehaviour if the log has two lines of one event, or one line twice;
-// otherwise evidence.
+// Builds the file that a mirror keeps about an entry that no line explains: a proof of misbehaviour if the log has two lines of one event, or
+// one line twice; otherwise evidence.
 import { lineLeaf } from '../crypto/stub.ts';
 import { READ_LIMITS } from '../reading/limits.ts';
 import { entryEvidence, type PublishedEntries, proveEntry } from '../tlog/entry-evidence.ts';
@@ -20,7 +20,7 @@ export async function evidenceOf(unexplained: Unexplained, log: MirroredLog): Pr
   return proof ?? (await entryEvidence({ problem, leaf, entry, line: served }, log));
 }
 
-/** Combines the entry's line, if the service returned it or the log has it already, with the earlier line of the same event. */
+/** Pairs the entry's line, if the service returned it or the log already has it, with the earlier line of the same event. */
 async function twoLines({ leaf, entry }: Unexplained, served: string | null, log: MirroredLog) {
   const isOf = (text: string) => Buffer.compare(lineLeaf(Buffer.from(text)), entry) === 0;
   const { stream, eventId } = (served !== null && isOf(served) && placeOf(served)) || leaf;

@@ -1,5 +1,5 @@
-// Checks a folder for damage by a killed process or a failing disk: the length of the lines, the tiles at the edge, and that the last lines match
-// their leaves.
+// Checks a folder for damage by a killed process or a failing disk: the length of the lines file, the tiles at the edge, and whether the last
+// lines match their leaves.
 import type { FileHandle } from 'node:fs/promises';
 import { READ_LIMITS } from '../reading/limits.ts';
 import { parseCheckpoint } from '../tlog/checkpoint.ts';
@@ -16,7 +16,7 @@ interface FolderContent {
   readonly readTiles: ReadTiles;
 }
 
-/** The longest line, its line break and the one before it. */
+/** The longest line with its line break and the preceding one. */
 const TAIL_BYTES = READ_LIMITS.lineBytesMax + 2;
 const LINE_BREAK = 0x0a;
 
@@ -29,7 +29,7 @@ export async function damageOf(content: FolderContent): Promise<string | undefin
   return (await damageOfTiles(content)) ?? (await damageOfTail(content));
 }
 
-/** Takes a verified checkpoint. */
+/** Returns the tree size of a verified checkpoint. */
 export function sizeOf(note: string): number {
   return parseCheckpoint(parseNote(note)?.text ?? '')?.size ?? 0;
 }
@@ -39,7 +39,7 @@ async function damageOfTiles({ state: { size, note }, readTiles }: FolderContent
     const root = (await openGrowingTree(size, readTiles)).root();
     const checkpoint = parseCheckpoint(parseNote(note)?.text ?? '');
     const isWhole = checkpoint?.size !== size || Buffer.compare(checkpoint.root, root) === 0;
-    return isWhole ? undefined : 'the tiles have another root than the checkpoint';
+    return isWhole ? undefined : 'the root of the tiles differs from the checkpoint';
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     return error.message;

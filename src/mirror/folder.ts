@@ -1,13 +1,13 @@
-// A mirror's folder: `lines.ndjson` (the line of each leaf, in the tree's order), `tile/` and `checkpoint` in the layout of C2SP tlog-tiles, so that
-// any web server can serve it, and `mirror.db` (record.ts). A step writes in this order, so a crash at any point leaves a valid folder:
+// A mirror's folder: `lines.ndjson` (the line of each leaf, in the tree's order), `tile/` and `checkpoint` in the layout of C2SP tlog-tiles,
+// which any web server can serve, and `mirror.db` (record.ts). A step writes in this order, so a crash at any point leaves a valid folder:
 //
-// 1. Appends lines and writes tiles. Nothing depends on them yet, and the next step writes them again.
-// 2. Commits them in mirror.db.
-// 3. Writes checkpoint, once all of its leaves are committed. If it is missing, the next open writes it from mirror.db.
-// 4. Removes partial tiles that wider ones replace.
+// 1. Append lines and write tiles. Nothing depends on them yet, and the next step writes them again.
+// 2. Commit them in mirror.db.
+// 3. Write `checkpoint` if all of its leaves are committed. If it is missing, the next open writes it from mirror.db.
+// 4. Remove partial tiles that wider ones replace.
 //
-// Stubs replace lines that are committed: a draft of lines.ndjson is written whole, mirror.db records that the draft has to replace it, and then
-// it does, in this process or at the next open.
+// Stubs replace committed lines: a complete draft of lines.ndjson is written, mirror.db records that the draft must replace the file, and
+// then this process or the next open replaces it.
 import { createReadStream, existsSync } from 'node:fs';
 import { type FileHandle, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -22,7 +22,7 @@ import { MirrorRecord, type MirrorState, type StreamEnd, type StreamEnds } from 
 const LINE_BREAK = Buffer.from('\n');
 
 export class MirrorFolder {
-  /** Why all lines are fetched again; undefined if the folder was sound. */
+  /** Why all lines are fetched again; undefined if the folder was undamaged. */
   damage: string | undefined;
   readonly #path: string;
   readonly #record: MirrorRecord;
@@ -35,13 +35,13 @@ export class MirrorFolder {
     this.#lines = lines;
   }
 
-  /** Rejects with an Error of one line if another process uses the folder. */
+  /** Rejects with a one-line Error if another process uses the folder. */
   static async open(path: string): Promise<MirrorFolder> {
     makeFolder(path);
     const record = MirrorRecord.open(join(path, 'mirror.db'));
     try {
       if (record.state === undefined && existsSync(join(path, 'checkpoint'))) {
-        throw new Error(`${path} has a checkpoint but no mirror.db: put mirror.db back, or name a new folder`);
+        throw new Error(`${path} has a checkpoint but no mirror.db: restore mirror.db, or name a new folder`);
       }
       await replaceByDraft(path, record);
       const folder = new MirrorFolder(path, record, await open(join(path, 'lines.ndjson'), 'a+'));
@@ -54,7 +54,7 @@ export class MirrorFolder {
     }
   }
 
-  /** Removes uncommitted lines, and checks for damage. */
+  /** Checks for damage, and removes uncommitted lines. */
   async #recover(): Promise<void> {
     const { state } = this;
     const problem = state && (await damageOf({ state, lines: this.#lines, readTiles: this.readTiles }));
@@ -73,7 +73,7 @@ export class MirrorFolder {
     this.#lines = await open(join(this.#path, 'lines.ndjson'), 'a+');
     await flushFolder(this.#path);
     this.#record.restart();
-    this.damage = `${problem}: all lines are fetched again, and the former ones are in ${join(this.#path, aside)}`;
+    this.damage = `${problem}: all lines are fetched again, and the old ones are in ${join(this.#path, aside)}`;
   }
 
   get state(): MirrorState | undefined {
@@ -113,7 +113,7 @@ export class MirrorFolder {
       }),
     );
 
-  /** null stands for a line that the service does not publish. */
+  /** `null` represents a line that the service does not publish. */
   async appendLines(lines: readonly (Uint8Array | null)[]): Promise<void> {
     const bytes = Buffer.concat(lines.flatMap((line) => [line ?? Buffer.from('null'), LINE_BREAK]));
     await this.#lines.appendFile(bytes);
@@ -147,7 +147,7 @@ export class MirrorFolder {
   }
 
   /**
-   * Replaces the committed lines for which `replace` returns another one, and records that the stubs were taken. Returns the number of
+   * Replaces the committed lines for which `replace` returns a different one, and records the processed stubs. Resolves to the number of
    * replaced lines.
    */
   async replaceLines(
@@ -183,7 +183,7 @@ export class MirrorFolder {
     return replaced;
   }
 
-  /** Keeps a line that a stub replaces, in a file of its own. */
+  /** Writes a line that a stub replaces to a separate file. */
   async keepOriginal(stream: number | string, eventId: number, line: string): Promise<void> {
     const folder = join(this.#path, 'originals');
     makeFolder(folder);
@@ -219,12 +219,12 @@ function draftOf(path: string): string {
   return join(path, 'lines.ndjson.new');
 }
 
-/** A draft that is not recorded is of a process that ended before its commit. */
+/** Removes an unrecorded draft, left by a process that ended before its commit. */
 async function replaceByDraft(path: string, record: MirrorRecord): Promise<void> {
   const draft = draftOf(path);
   const { isReplacing, ...state } = record.state ?? {};
   if (isReplacing === undefined) return await rm(draft, { force: true });
   if (existsSync(draft)) await moveFile(draft, join(path, 'lines.ndjson'), { isNew: false });
-  // The spread lost only an optional member.
+  // Without `isReplacing`, which is optional, the state is complete.
   record.commit(state as MirrorState, new Map());
 }

@@ -1,6 +1,6 @@
-// Finds the line of each entry of the tree. The index, which is not signed, names the event of each entry. Each event of a stream must have one
-// entry, in order, and the line that the service returns for it must hash to the entry and name the same event. So no entry is left in which
-// another history could be hidden.
+// Finds the line of each entry of the tree. The unsigned index names the event of each entry. Each event of a stream must have one entry, in
+// order, and the line that the service returns for the event must hash to the entry and name the same event. So no entry can hide a second
+// history.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { InvalidStub } from '../crypto/stub.ts';
 import { READ_LIMITS } from '../reading/limits.ts';
@@ -19,23 +19,23 @@ import { NotServed, type PublishedLog, TooLong } from './published-log.ts';
 import type { StreamEnd, StreamEnds } from './record.ts';
 import type { StubVerifier } from './stubs.ts';
 
-/** The limit of lines in memory; a single line may be longer. */
+/** The maximum number of bytes of lines in memory; a single line may be longer. */
 const HELD_BYTES_MAX = READ_LIMITS.lineBytesMax / 4;
-/** A node that lags behind the publisher of the checkpoint has the line in a moment. */
+/** A node that lags behind the checkpoint's publisher has the line soon. */
 const READS_MAX = 3;
 const READ_PAUSE_MS = 1_000;
 const NOT_FOUND = 404;
 
 const utf8 = new TextDecoder();
 
-/** Entries may be of lines that an earlier release did not publish. Only the mirror's operator can know whether the log goes back to one. */
+/** Entries may belong to lines that an earlier release did not publish. Only the mirror's operator can know whether such a release ran. */
 export class Undecided extends Error {}
 
 /** No line explains an entry of the signed log. */
 export class Unexplained extends Error {
   readonly leaf: IndexedLeaf;
   readonly entry: Uint8Array;
-  /** The line that the service returned for it. */
+  /** The line that the service returned for the entry. */
   readonly line: Uint8Array | undefined;
 
   constructor(problem: string, { leaf, entry, line }: Pick<Unexplained, 'leaf' | 'entry' | 'line'>) {
@@ -48,7 +48,7 @@ export class Unexplained extends Error {
 
 interface FinderOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Accounts may begin with lines that are not published. */
+  /** Accepts accounts whose first lines are not published. */
   readonly allowUnpublished?: boolean | undefined;
   readonly stubs: StubVerifier;
 }
@@ -58,7 +58,7 @@ interface FoundLine {
   readonly place: LinePlace | undefined;
 }
 
-/** A line with an e-mail address at the beginning of an account, from a release before schema 4: the only lines that are not published. */
+/** Marks an unpublished line: one with an e-mail address at the beginning of an account, written by a release before schema 4. */
 const PRIVATE = 'private';
 
 type Found = FoundLine | typeof PRIVATE | undefined;
@@ -66,7 +66,7 @@ type Found = FoundLine | typeof PRIVATE | undefined;
 export class LineFinder {
   /** The number of entries whose lines the service does not publish. */
   unpublished = 0;
-  /** Whether a line of a release that publishes every line was found. */
+  /** Whether the log has a line of a release that publishes every line. */
   isLaterRelease: boolean;
   readonly #log: PublishedLog;
   readonly #folder: Pick<MirrorFolder, 'endOf' | 'appendLines'>;
@@ -86,7 +86,7 @@ export class LineFinder {
     this.isLaterRelease = folder.state?.isLaterRelease ?? false;
   }
 
-  /** Appends the lines of the entries from this index on. Lines that don't fit in memory together are appended in halves. */
+  /** Appends the lines of the entries after the first `after`. Splits the range in half if the lines don't fit in memory. */
   async append(prefix: string, after: number, entries: readonly Uint8Array[]): Promise<void> {
     if (entries.length === 0) return;
     try {
@@ -99,7 +99,7 @@ export class LineFinder {
     }
   }
 
-  /** Returns and forgets the new ends of streams. */
+  /** Returns the new ends of streams, and forgets them. */
   takeEnds(): StreamEnds {
     const ends = this.#ends;
     this.#ends = new Map();
@@ -110,10 +110,10 @@ export class LineFinder {
     return this.#ends.get(stream) ?? this.#folder.endOf(stream);
   }
 
-  /** Appends the lines before an unexplained entry too, for the evidence. */
+  /** Appends the lines before an unexplained entry even on failure, for the evidence. */
   async #appendAtOnce(prefix: string, after: number, entries: readonly Uint8Array[]): Promise<void> {
     const leaves = await this.#log.leaves(prefix, after, entries.length);
-    // A misplaced leaf is not requested: the index can't be right about it.
+    // A misplaced leaf is not requested, because its index row must be wrong.
     const misplaced = this.#firstMisplaced(leaves);
     const inPlace = leaves.slice(0, misplaced?.at);
     const found = await this.#readLines(inPlace);
@@ -149,7 +149,7 @@ export class LineFinder {
     return lines[0];
   }
 
-  /** Makes one request for each stream, because its events are consecutive within these leaves. */
+  /** Makes one request per stream, whose events are consecutive within these leaves. */
   async #readLines(leaves: readonly IndexedLeaf[]): Promise<ReadonlyMap<number, Found>> {
     const lines = new Map<number, Found>();
     let bytesMax = leaves.length === 1 ? READ_LIMITS.lineBytesMax : HELD_BYTES_MAX;
@@ -189,7 +189,7 @@ export class LineFinder {
     }
   }
 
-  /** Returns the line, or null for a line that the service does not publish. */
+  /** Checks the found line against the entry. Returns the line, or null if the service does not publish it. */
   #explain(leaf: IndexedLeaf, entry: Uint8Array, found: Found): Uint8Array | null {
     const { stream, eventId, index } = leaf;
     const end = this.#endOf(stream);
@@ -198,7 +198,7 @@ export class LineFinder {
     if (found === PRIVATE && !this.isLaterRelease) {
       if (!this.#options.allowUnpublished)
         throw new Undecided(
-          `the service has no line for the entry at index ${index}, which the index calls ${nameOfEvent(leaf)}: releases before schema 4 did not publish all lines of accounts; use --allow-unpublished if the log goes back to such a release`,
+          `the service has no line for the entry at index ${index}, which the index calls ${nameOfEvent(leaf)}: releases before schema 4 did not publish all lines of accounts; use --allow-unpublished if the service ran such a release`,
         );
       this.#ends.set(stream, { eventId, entry, isPublished: false });
       this.unpublished++;
@@ -212,7 +212,7 @@ export class LineFinder {
     if (Buffer.compare(this.#stubs.leafOf(line), entry) !== 0)
       throw fail(`the service serves a line as ${nameOfEvent(leaf)} that is not the log's entry at index ${index}`);
     if (place?.stream !== stream || place.eventId !== eventId)
-      throw fail(`the service serves the line at index ${index} as ${nameOfEvent(leaf)}, which it is not`);
+      throw fail(`the service serves the line at index ${index} as ${nameOfEvent(leaf)}, but the line is of another event`);
     if (place.prev !== (end === undefined ? NO_PREVIOUS : toHex(end.entry)))
       throw fail(`${nameOfEvent(leaf)} does not contain the hash of the line before it`);
     this.#ends.set(stream, { eventId, entry, isPublished: true });
@@ -233,7 +233,7 @@ function placed(lines: readonly Uint8Array[], run: readonly IndexedLeaf[]): read
   const found = new Array<FoundLine | undefined>(run.length).fill(undefined);
   for (const [i, line] of lines.entries()) {
     const place = placeOfLine(utf8.decode(line), READ_LIMITS.jsonValuesMax);
-    // A line that names another stream, or none, keeps the requested position, where it fails to match the entry.
+    // A line of another stream, or of none, keeps the requested position, where it will not match the entry.
     const at = place?.stream === stream ? place.eventId - first : i;
     if (at >= 0 && at < run.length) found[at] ??= { line, place };
   }

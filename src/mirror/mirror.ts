@@ -1,5 +1,5 @@
-// Follows a log and keeps a verified copy: each leaf under a signed checkpoint has one line, which has one place in one stream. A step ends with a
-// verified folder, or with contradictory statements of the service. Then the mirror writes these to a file and stops.
+// Follows a log and keeps a verified copy: each leaf under a signed checkpoint has one line, with one position in one stream. A step ends with
+// a verified folder, or with contradictory statements of the service, which the mirror writes to a file before it stops.
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -20,18 +20,18 @@ import { NoCheckpoint, NotServed, PublishedLog } from './published-log.ts';
 import type { MirrorState } from './record.ts';
 import { contradiction, isStub, type Stub, StubVerifier } from './stubs.ts';
 
-/** A killed mirror loses at most this many leaves. A multiple of whole tiles, so that few partial tiles are written. */
+/** A killed mirror loses at most this many leaves. A multiple of TILE_WIDTH, so that few partial tiles are written. */
 const LEAVES_AT_ONCE = 4 * TILE_WIDTH;
 const OVERDUE_CHECK_MS = 30_000;
-/** The service publishes a checkpoint each second. */
+/** Several times the service's interval between checkpoints, which is one second. */
 const REST_MS = 5_000;
 const GROWTH_MS_MAX = 60_000;
 const POLL_MS = 500;
 
-/** The service continues with another log, so this mirror is complete. */
+/** The service continues with a new log, so this mirror is complete. */
 export class AnotherLog extends Error {}
 
-/** The service has contradicted itself. The file has both statements; if both are signed, it is a proof of misbehaviour. */
+/** The service has contradicted itself. `file` contains both statements; if both are signed, it proves misbehaviour. */
 export class Inconsistent extends Error {
   readonly file: string;
 
@@ -47,12 +47,12 @@ export interface MirrorOptions {
   /** The only trusted key; defaults to the key that the service names at the first step. */
   readonly key?: string | undefined;
   readonly signal?: AbortSignal;
-  /** The log goes back to a release before schema 4, which did not publish the first lines of accounts. */
+  /** Accepts accounts without their first lines, which releases before schema 4 did not publish. */
   readonly allowUnpublished?: boolean | undefined;
-  /** Keep the lines that stubs replace, apart. */
+  /** Keeps the lines that stubs replace in separate files. */
   readonly keepsOriginals?: boolean | undefined;
   readonly now?: () => Millis;
-  /** How long a log with an overdue line may stand still. */
+  /** How long a log with an overdue line may stop growing. */
   readonly restMs?: number;
 }
 
@@ -131,7 +131,7 @@ export class Mirror {
     return overdue;
   }
 
-  /** Waits for a checkpoint that covers the line, as long as the log grows. */
+  /** Waits for a checkpoint that covers the line, but only while the log keeps growing. */
   async #awaitCover(
     { problem, stream, eventId, line }: OverdueLine,
     first: MirrorStep | NoCheckpoint,
@@ -163,7 +163,7 @@ export class Mirror {
     const { state } = this.#folder;
     const size = state?.size ?? 0;
     const held = state && this.#held(state);
-    // The service may return a cached, older checkpoint, and the folder may not have reached its own: both must be of one tree.
+    // The service may return a cached, older checkpoint, and the folder may not have reached its own checkpoint. Both must belong to one tree.
     if (held !== undefined && (served.size <= held.size || size < held.size))
       await this.#requireSame(log, served, held);
     const target = held !== undefined && held.size > served.size ? held : served;
@@ -180,7 +180,7 @@ export class Mirror {
     const { state } = this.#folder;
     if (state !== undefined && (state.logId !== logId || state.origin !== origin)) {
       throw new AnotherLog(
-        `the service has another log now, ${origin}: the folder keeps its copy of ${state.origin}; use another folder for the new log`,
+        `the service now has a new log, ${origin}: the folder keeps its copy of ${state.origin}; use another folder for the new log`,
       );
     }
     const before = state?.keys ?? [];
@@ -206,7 +206,7 @@ export class Mirror {
     throw new Inconsistent(problem, file);
   }
 
-  /** Replaces the lines that the service has withheld since. Returns their number. */
+  /** Replaces the lines that the service has withheld since the last step. Resolves to their number. */
   async #followStubs(): Promise<number> {
     const { state } = this.#folder;
     if (state === undefined) return 0;
@@ -215,7 +215,7 @@ export class Mirror {
     let { count, last } = state.stubs ?? { count: 0, last: '' };
     let replaced = 0;
     for (;;) {
-      // The last known stub again: after a restore of the service the list may have others in its place.
+      // Reads the last known stub again, because the list may differ after a restore of the service.
       const page = await this.#log.stubs(prefix, Math.max(0, count - 1));
       if (page === undefined) return replaced;
       const isKnown = count === 0 || Buffer.from(page[0] ?? []).toString() === last;
@@ -275,7 +275,7 @@ export class Mirror {
     return held;
   }
 
-  /** Works in batches. After each the folder has a verified prefix of the checkpoint's leaves. */
+  /** Works in batches. After each, the folder has a verified prefix of the checkpoint's leaves. */
   async #extend(log: KnownLog, target: SignedCheckpoint, prefix: string): Promise<MirrorStep> {
     const before = this.#folder.state?.size ?? 0;
     const tree = await openGrowingTree(before, this.#folder.readTiles);
@@ -289,7 +289,7 @@ export class Mirror {
     };
     for (const tile of tilesBetween(ENTRIES, before, target.size)) {
       const entries = await this.#log.tile(prefix, tile);
-      // The first tile begins with entries that the folder already has.
+      // The first tile may begin with entries that the folder already has.
       for (let i = tree.size - tile.index * TILE_WIDTH; i < tile.width; i++) {
         const entry = entries.subarray(i * HASH_BYTES, (i + 1) * HASH_BYTES);
         tree.add(entry);
@@ -334,7 +334,7 @@ export class Mirror {
     );
   }
 
-  /** Proves that the leaves are a prefix of the checkpoint's. If not, the log forked, or the service does not serve its own tree. */
+  /** Requires that the leaves are a prefix of the checkpoint's. Otherwise the log has forked, or the service does not serve its own tree. */
   async #requirePrefix(log: KnownLog, tree: GrowingTree, target: SignedCheckpoint, prefix: string): Promise<void> {
     const { size, root: toRoot } = target;
     const problem = `the entries have another root than the checkpoint of size ${size}`;
@@ -354,7 +354,7 @@ export class Mirror {
   }
 }
 
-/** Chamber, did and event of a line, which begins with them because it is canonical. */
+/** Matches chamber, DID and event id of a canonical line, which begins with them. */
 const PLACE = /^\{"chamberId":(\d+|null),"did":(?:null|"([^"]*)"),"eventId":(\d+),/;
 
 function orNoCheckpoint(error: unknown): NoCheckpoint {
@@ -370,7 +370,7 @@ function openWith(keys: readonly string[], note: string): SignedCheckpoint | und
   return undefined;
 }
 
-/** Tiles that don't match their checkpoint are no basis for a proof. */
+/** Tiles that don't match their checkpoint can't prove anything. */
 function toNotServed(error: unknown, what: string): unknown {
   return error instanceof NotServed ? error : new NotServed(`${what}: ${(error as Error).message}`, { cause: error });
 }

@@ -1,5 +1,5 @@
-// Looks for an old line that no checkpoint covers: a service that keeps showing an old checkpoint keeps newer lines out of the log. Samples some
-// streams. Only a stream without a next line counts as up to date; any other response is an error.
+// Searches samples of streams for an old line that no checkpoint covers: a service that keeps serving an old checkpoint hides newer lines
+// from the log. Only a stream without a next line counts as up to date; any other response is an error.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { READ_LIMITS } from '../reading/limits.ts';
 import { nameOfEvent, nameOfStream, placeOfLine, type Stream } from '../tlog/leaf-index.ts';
@@ -7,11 +7,11 @@ import { COVERED_SECONDS_MAX, instantOf, type Millis } from '../vocabulary/value
 import type { MirrorFolder } from './folder.ts';
 import { CHAMBERS_MAX, NotServed, type PublishedLog } from './published-log.ts';
 
-/** The newest chamber and random others of the list. Each costs a request. */
+/** The newest chamber and random others of the list. Each sample takes one request. */
 const LISTED_SAMPLES_MAX = 8;
-/** Random chambers, and as many accounts, of the folder, whether they are listed or not. */
+/** Random chambers of the folder, listed or not, and as many accounts. */
 const HELD_SAMPLES_MAX = 4;
-/** A node that lags behind another node catches up in a moment. */
+/** A node that lags behind another one catches up soon. */
 const READS_MAX = 3;
 const READ_PAUSE_MS = 1_000;
 
@@ -73,7 +73,7 @@ async function listedChambers({ log, folder }: Search): Promise<readonly number[
   const ids = new Set(listed);
   const unlisted = folder.chambersFrom(least, CHAMBERS_MAX + 1).find((id) => !ids.has(id));
   if (unlisted === undefined) return listed;
-  throw new Missing(`the service does not list chamber ${unlisted}, of which the folder has lines`, unlisted, true);
+  throw new Missing(`the service does not list chamber ${unlisted}, although the folder has lines of it`, unlisted, true);
 }
 
 const DIDS_FROM = 'did:key:z6Mk';
@@ -101,8 +101,8 @@ async function overdueOf(stream: Stream, { log, folder, now }: Search): Promise<
     });
   const [bytes] = lines ?? [];
   if (lines === undefined || (bytes === undefined && end === undefined)) {
-    const known = end === undefined ? 'which it lists' : 'of which the folder has lines';
-    throw new Missing(`the service does not serve ${nameOfStream(stream)}, ${known}`, stream, end !== undefined);
+    const known = end === undefined ? 'it lists it' : 'the folder has lines of it';
+    throw new Missing(`the service does not serve ${nameOfStream(stream)}, although ${known}`, stream, end !== undefined);
   }
   return bytes && overdueLine(Buffer.from(bytes).toString(), { stream, eventId: after + 1 }, now);
 }

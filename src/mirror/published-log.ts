@@ -9,7 +9,7 @@ import { HASH_BYTES } from '../tlog/tree.ts';
 import { parseJson } from '../vocabulary/json.ts';
 import { LOG_ID } from '../vocabulary/values.ts';
 
-/** The service did not respond, or returned an invalid response. A retry may succeed. */
+/** The service returned no response or an invalid one. A retry may succeed. */
 export class NotServed extends Error {
   /** The status of the response, if it was not 200. */
   readonly status: number | undefined;
@@ -44,7 +44,7 @@ const TILE_BYTES_MAX = 16_384;
 const OK = 200;
 const NOT_FOUND = 404;
 const STUBS_MAX = 1_000;
-/** The size of one page of the list. */
+/** The page size of the list. */
 export const CHAMBERS_MAX = 200;
 
 export class PublishedLog {
@@ -75,7 +75,7 @@ export class PublishedLog {
     });
   }
 
-  /** The ids of the newest chambers, newest first. */
+  /** Reads the ids of the newest chambers, newest first. */
   async chambers(): Promise<readonly number[]> {
     const list = await this.#json(`/chambers?limit=${CHAMBERS_MAX}`);
     const ids = Array.isArray(list) ? list.map(chamberIdIn) : [undefined];
@@ -84,7 +84,7 @@ export class PublishedLog {
     return ids as readonly number[];
   }
 
-  /** The hashes or entries, joined. */
+  /** Resolves to the concatenated hashes or entries. */
   async tile(prefix: string, tile: Tile): Promise<Uint8Array> {
     const path = `${prefix}/${tilePath(tile)}`;
     const bytes = await this.#read(path, (response) => response.bytes({ responseBytesMax: TILE_BYTES_MAX }));
@@ -93,7 +93,7 @@ export class PublishedLog {
     throw new NotServed(`GET ${path} did not return a tile of ${tile.width} hashes`);
   }
 
-  /** The leaves from this index on. */
+  /** Reads `count` leaves from index `after`. */
   async leaves(prefix: string, after: number, count: number): Promise<readonly IndexedLeaf[]> {
     const path = `${prefix}/index?after=${after}&limit=${count}`;
     const lines = await this.#lines(path, count, READ_LIMITS.responseBytesMax);
@@ -103,7 +103,7 @@ export class PublishedLog {
     return leaves as readonly IndexedLeaf[];
   }
 
-  /** The stubs after the first `after` ones, in the order of withholding; undefined from a release without such a list. */
+  /** Reads the stubs after the first `after`, in the order of withholding. Resolves to undefined if the release has no such list. */
   async stubs(prefix: string, after: number): Promise<readonly Uint8Array[] | undefined> {
     const path = `${prefix}/withheld?after=${after}&limit=${STUBS_MAX}`;
     return await this.#lines(path, STUBS_MAX, READ_LIMITS.responseBytesMax).catch((error: unknown) => {
@@ -116,7 +116,7 @@ export class PublishedLog {
     return parseDirectory(await this.#json(DIRECTORY_PATH));
   }
 
-  /** The lines of a stream after an event, without line breaks. Rejects with TooLong. */
+  /** Reads the lines of a stream after an event, without line breaks. Rejects with TooLong. */
   events(stream: Stream, { after, count, bytesMax }: LineRange) {
     const owner = typeof stream === 'string' ? `/agents/${stream}` : `/chambers/${stream}`;
     return this.#lines(`${owner}/events?after=${after}&limit=${count}`, count, bytesMax);

@@ -1,5 +1,5 @@
-// `mirror.db`: the mirror's state and the end of each stream. A step counts once its transaction is committed; anything more in the files is from an
-// unfinished step, and is written again. One process at a time can open it; the operating system releases the lock of a process that dies.
+// `mirror.db`: the mirror's state and the end of each stream. A step counts only after its transaction is committed; anything else in the
+// files comes from an unfinished step and is written again. Only one process can open it; the operating system releases a dead process's lock.
 import { resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Stream } from '../tlog/leaf-index.ts';
@@ -8,19 +8,19 @@ export interface MirrorState {
   readonly url: string;
   readonly logId: string;
   readonly origin: string;
-  /** Verifier keys that have signed checkpoints of the log, the newest last. */
+  /** Verifier keys that have signed checkpoints of the log, newest last. */
   readonly keys: readonly string[];
   /** The number of verified leaves. */
   readonly size: number;
-  /** The length of their lines in lines.ndjson. */
+  /** The length in bytes of the verified lines in lines.ndjson. */
   readonly bytes: number;
-  /** The newest checkpoint; its tree may have more leaves than were verified. */
+  /** The newest checkpoint, whose tree may have more leaves than were verified. */
   readonly note: string;
-  /** Whether any line is from a release that publishes every line. */
+  /** Whether a release that publishes every line wrote any of the lines. */
   readonly isLaterRelease: boolean;
-  /** The number of stubs that were taken from the service's list, and the last of them; absent before the first. */
+  /** The number of stubs processed from the service's list, and the last of them; absent before the first. */
   readonly stubs?: { readonly count: number; readonly last: string };
-  /** The draft of lines.ndjson has to replace it, unless that has happened. */
+  /** Set while the draft of lines.ndjson must replace the file. */
   readonly isReplacing?: true;
 }
 
@@ -29,7 +29,7 @@ export interface StreamEnd {
   readonly eventId: number;
   /** The leaf of the last line. */
   readonly entry: Uint8Array;
-  /** Whether one of its lines was published, as all later ones must be. */
+  /** Whether any line of the stream was published; then all later ones must be. */
   readonly isPublished: boolean;
 }
 
@@ -58,17 +58,17 @@ export class MirrorRecord {
     this.#db = db;
     this.#statements = prepare(db);
     const json = this.#statements.state.get();
-    // Only this class writes it.
+    // Trusted, because only this class writes the state.
     this.#state = json === undefined ? undefined : (JSON.parse(json) as MirrorState);
   }
 
-  /** Throws an Error of one line if another process has opened it. */
+  /** Throws a one-line Error if another process has opened the database. */
   static open(path: string): MirrorRecord {
     const db = new Database(resolve(path), { timeout: LOCK_WAIT_MS });
     try {
       db.pragma('locking_mode = EXCLUSIVE');
       db.pragma('synchronous = FULL');
-      // In exclusive locking mode the lock of the first transaction is kept until close.
+      // In exclusive locking mode, the lock of the first transaction is held until close.
       db.exec('BEGIN EXCLUSIVE');
       db.exec(SCHEMA);
       db.exec('COMMIT');
@@ -91,18 +91,18 @@ export class MirrorRecord {
     return row && { eventId: row.event_id, entry: row.entry, isPublished: row.is_published === 1 };
   }
 
-  /** The first stream whose name is not less than the text. */
+  /** Returns the first stream whose name is not less than `text`. */
   streamFrom(text: string): Stream | undefined {
     const stream = this.#statements.from.get(text);
     return stream === undefined || stream.startsWith('did:') ? stream : Number(stream);
   }
 
-  /** Chambers with at least this id, in any order. */
+  /** Returns chambers whose id is at least `least`, in any order. */
   chambersFrom(least: number, countMax: number): readonly number[] {
     return this.#statements.chambers.all(least, countMax);
   }
 
-  /** Atomic, and durable when it returns. */
+  /** Commits atomically and durably. */
   commit(state: MirrorState, ends: StreamEnds): void {
     const { writeState, writeEnd } = this.#statements;
     this.#db

@@ -1,5 +1,5 @@
-// Stubs of lines whose texts the service has withheld. A stub counts only once its signature is verified, under a key in the service's key
-// directory, and only for this log.
+// Verifies stubs of lines whose texts the service has withheld. A stub counts only for this log, and only if a key in the service's key
+// directory signed it.
 import type { KeyDirectory } from '../crypto/key-directory.ts';
 import { InvalidStub, lineLeaf, originalProblem, stubClaim } from '../crypto/stub.ts';
 import { StubReader } from '../crypto/stub-reader.ts';
@@ -25,7 +25,7 @@ const utf8 = new TextDecoder();
 const CLOSING_BRACE = 0x7d;
 const WITHHELD = Buffer.from('"withheld":{');
 
-/** Whether the line is meant as a stub: `withheld` is the last member. */
+/** Whether the line claims to be a stub: `withheld` is the last member. */
 export function isStub(line: Uint8Array): boolean {
   return line.at(-2) === CLOSING_BRACE && Buffer.from(line.buffer, line.byteOffset, line.length).includes(WITHHELD);
 }
@@ -39,7 +39,7 @@ export class StubVerifier {
     this.#log = log;
     this.#reader = new StubReader(({ log: named, keyid, at }) => {
       const key = this.#keys?.get(keyid);
-      if (named !== logId) return 'is a stub of another log';
+      if (named !== logId) return 'is a stub of a different log';
       if (key === undefined) return 'is a stub by a key that is not in the key directory of the service';
       const isOver = key.exp !== undefined && instantOf(at) >= key.exp * 1_000;
       return isOver ? 'is a stub by a key that had ended' : undefined;
@@ -69,7 +69,7 @@ export class StubVerifier {
     const { payload, request, withheld } = record;
     if (!isObject(payload) || !(request === null || isObject(request)) || !isObject(withheld))
       throw new InvalidStub('is not a stub');
-    // The reader verifies the rest of its form.
+    // The reader verifies the rest of the form.
     const event = record as unknown as StubEvent;
     const { stream, eventId } = place;
     return { stream, eventId, line: text, leaf: this.#reader.leafOf(line, event), event };
@@ -80,7 +80,7 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
-/** The leaf of a line of the folder, whose signature was verified before. An empty one for a line that has changed since. */
+/** Returns the leaf of a line in the folder, whose signature was verified earlier. Returns an empty leaf if the line has changed since. */
 export function leafOfHeld(line: Uint8Array): Uint8Array {
   if (!isStub(line)) return lineLeaf(line);
   try {
@@ -92,7 +92,7 @@ export function leafOfHeld(line: Uint8Array): Uint8Array {
 
 const NO_LEAF = new Uint8Array();
 
-/** Why the stub contradicts a verified line of the same event; undefined if it may replace the line. */
+/** Returns why the stub contradicts a verified line of the same event; undefined if the stub may replace the line. */
 export function contradiction(held: string, stub: Stub): string | undefined {
   const name = nameOfEvent(stub);
   if (!isStub(Buffer.from(held))) {

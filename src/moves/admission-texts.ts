@@ -34,7 +34,7 @@ export function tokenRemedy(
   return `the proven wallet must hold at least ${minBalance} of ${address} on chain ${chainId}${block}`;
 }
 
-/** Why an agent that is not a member may not join in LOBBY, without a query of the chain; null if it may. */
+/** Returns why a non-member may not join in LOBBY, without querying the chain; null if the agent may join. */
 export function admissionProblem(
   state: AdmissionState,
   candidate: Candidate & { readonly walletAddress: string },

@@ -21,7 +21,7 @@ export const sentDid = v.pipe(
   v.description('did:key of an Ed25519 public key'),
 );
 
-/** Whether the key may sign; an agent with another key could never join. */
+/** Whether the key is accepted; an agent with a rejected key could never join. */
 function isOfKey(did: string): boolean {
   const publicKey = parseDid(did);
   return publicKey !== undefined && weaknessOf(publicKey) === undefined;
@@ -79,7 +79,7 @@ const decimal = v.pipe(
   v.description('decimal integer, at most 2^256 − 1'),
 );
 
-/** The rules in the form of events and views. */
+/** The rules as written in events and views. */
 export const admission: v.GenericSchema<Admission> = v.strictObject({
   dids: v.exactOptional(v.array(did)),
   provenWallets: v.exactOptional(v.literal(true)),
@@ -98,7 +98,7 @@ export const tokenChain = v.strictObject({
 /** The wallet's balance and its block, in `chamber.joined`. */
 export const tokenBalance = v.strictObject({ ...block, balance: decimal });
 
-/** Throws FORUM_ERR_ADMISSION. Its detail says which rules failed and how to satisfy them. */
+/** Throws FORUM_ERR_ADMISSION. `detail` names the failed rules and how to satisfy them. */
 export function requireAdmission({ state, did, account }: DecisionContext): void {
   if (state.admission === null) return;
   const unmet = unmetRules(state, { did, walletProven: account.walletProven });
@@ -122,7 +122,7 @@ export function requireFreeWallet({ state, account }: DecisionContext): void {
   throw new ForumError('FORUM_ERR_CONFLICT', detail);
 }
 
-/** The token data that a join records, if the chamber has a token rule; throws FORUM_ERR_ADMISSION. The chain is queried last. */
+/** Returns the token data that a join records, if the chamber has a token rule; throws FORUM_ERR_ADMISSION. Call last, because it queries the chain. */
 export function tokenHeld({ state, account, readChain }: DecisionContext): MovePayloads['chamber.joined']['token'] {
   const rule = state.admission?.token;
   if (rule === undefined || state.tokenChain === null) return undefined;
@@ -135,7 +135,7 @@ export function tokenHeld({ state, account, readChain }: DecisionContext): MoveP
   throw notAdmitted(['token'], `token: ${remedy}`);
 }
 
-/** The data of the token's chain that a creation records, if there is a token rule. */
+/** Returns the data of the token's chain that a creation records, if there is a token rule. */
 export function chainOfToken(
   admission: Admission | undefined,
   readChain: ReadChain,

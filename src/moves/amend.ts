@@ -101,7 +101,7 @@ function hasText({ name, description }: Texts): boolean {
 function requireChange(idea: Idea, changes: Texts): void {
   const { name, description, withheldTexts } = { ...idea, ...changes };
   if (name !== idea.name || description !== idea.description) return;
-  // A withheld text may have been any other.
+  // A withheld text may have differed.
   if (withheldTexts.some((text) => changes[text] !== undefined)) return;
-  throw new ForumError('FORUM_ERR_CONFLICT', `${idea.ideaId} (${idea.ticker}) has this text already`);
+  throw new ForumError('FORUM_ERR_CONFLICT', `${idea.ideaId} (${idea.ticker}) already has this text`);
 }

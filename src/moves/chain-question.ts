@@ -1,26 +1,25 @@
-// Queries of the chain by decisions, as data. Decisions are pure and synchronous, so their caller runs the query and then repeats the
-// decision with the result. The event records the result.
+// Decisions' queries of the chain, as data. Decisions are pure and synchronous, so the caller runs a query and repeats the decision with
+// the result, which the event records.
 import type { BlockReference, Hex } from '../vocabulary/values.ts';
 
-/** Whether there is a contract at the address, for the creation of a chamber. */
+/** Asks whether there is a contract at the address, for the creation of a chamber. */
 export interface ContractQuestion {
   readonly kind: 'contract';
   readonly address: string;
 }
 
-/** The balance of a token in a wallet. */
+/** Asks for a wallet's balance of a token. */
 export interface BalanceQuestion {
   readonly kind: 'balance';
   readonly chainId: number;
   readonly token: string;
   readonly wallet: string;
-  /** Null for the newest block. */
+  /** null for the newest block. */
   readonly block: BlockReference | null;
 }
 
 /**
- * Whether the wallet (a contract, or an address where one can be deployed) accepts the signature of one of the hashes (EIP-1271,
- * ERC-6492).
+ * Asks whether a deployed or counterfactual contract wallet accepts the signature of one of the hashes (EIP-1271, ERC-6492).
  */
 export interface SignatureQuestion {
   readonly kind: 'signature';
@@ -32,17 +31,17 @@ export interface SignatureQuestion {
 export type ChainQuestion = ContractQuestion | BalanceQuestion | SignatureQuestion;
 
 export interface ChainAnswers {
-  /** The newest block of the chain, in which the contract exists. */
+  /** The chain's newest block, in which the contract exists. */
   readonly contract: BlockReference & { readonly chainId: number };
   /** A decimal integer. */
   readonly balance: BlockReference & { readonly balance: string };
-  /** Null if it accepts none of them, if there is no such contract, or if there is no chain. */
+  /** null if the wallet accepts none of the hashes or is not a contract, or if no chain is configured. */
   readonly signature: (BlockReference & { readonly chainId: number; readonly hash: Hex }) | null;
 }
 
 export type ChainAnswer = ChainAnswers[ChainQuestion['kind']];
 
-/** Returns the result within a decision; throws a ForumError if no result can satisfy the rule. */
+/** Called within a decision. Returns the query's result; throws a ForumError if no result can satisfy the rule. */
 export type ReadChain = <Kind extends ChainQuestion['kind']>(
   question: Extract<ChainQuestion, { readonly kind: Kind }>,
 ) => ChainAnswers[Kind];

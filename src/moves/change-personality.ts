@@ -6,7 +6,7 @@ import * as sample from './samples.ts';
 
 const body = exactly({ patch: sentPersonality });
 
-/** PUT /personality: merged per key; arrays are replaced. */
+/** PUT /personality: merges the patch per key; replaces arrays. */
 export const changePersonality: Move<
   'agent.personality_changed',
   v.InferOutput<typeof body>,

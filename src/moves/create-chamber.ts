@@ -26,9 +26,9 @@ const MEMBERS_NEEDED = { min: 1, max: MEMBERS_MAX } as const;
 export interface CreationContext {
   readonly now: Millis;
   readonly account: DecidingAccount;
-  /** Chambers of this creator that are not yet committed. */
+  /** The number of this creator's chambers that are not yet committed. */
   readonly openChambers: number;
-  /** The current keys of the service; in an audit, the recorded keys. */
+  /** The service's current keys; in an audit, the recorded ones. */
   readonly serviceKeys?: PinnedKeys | undefined;
   readonly limits: ChamberLimits;
   readonly readChain: ReadChain;
@@ -59,7 +59,7 @@ const body = exactly({
   admission: v.exactOptional(sentAdmission),
 });
 
-/** POST /chambers: no deadline precedes the previous one, and the first is in the future. */
+/** POST /chambers: deadlines must be in order, and the first must be in the future. */
 export const createChamber = defineMove({
   operation: 'createChamber',
   method: 'POST',
@@ -192,7 +192,7 @@ function* memberProblems({ minMembers = 0, maxMembers, membersMax }: MemberNumbe
   if (minMembers > membersMax) yield `minMembers: a chamber of this service has at most ${membersMax} members`;
 }
 
-/** Only a warning, because the creator may list more agents in LOBBY. */
+/** Only warns, because the creator may list more agents in LOBBY. */
 function* memberWarnings({ minMembers = 0, admission }: MovePayloads['chamber.created']): Generator<string> {
   const listed = admission?.dids?.length;
   if (listed === undefined || minMembers <= listed) return;

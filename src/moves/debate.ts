@@ -65,7 +65,7 @@ export const debate = defineMove({
     ...(replyTo !== undefined && { replyTo }),
     ...(stance !== undefined && { stance }),
   }),
-  // The state does not keep the comment; staging.ts counts the memory of stances with their ideas.
+  // The state does not keep the comment; staging.ts counts the memory of stances as part of their ideas.
   isTransient: true,
   takesReplies: true,
   replyTo: (body) => {

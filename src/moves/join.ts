@@ -63,7 +63,7 @@ export const join = defineMove({
   },
 });
 
-/** The account's data when the agent takes its seat. */
+/** Returns the account data to record when the agent takes its seat. */
 function seatOf({ walletAddress, walletProven, label }: DecidingAccount) {
   if (walletProven === undefined) return {};
   return { walletAddress, walletProven, ...(label !== null && { label }) };

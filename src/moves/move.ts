@@ -1,4 +1,4 @@
-// A move: one slice with everything that the service, its documents, the command line and the auditor know about one kind of event. The
+// A move is one slice: everything that the service, the documents, the command line and the auditor know about one kind of event. The
 // registry lists the slices; no other code switches over them.
 import * as v from 'valibot';
 import type { ChamberState } from '../../projections/chamber.ts';
@@ -12,7 +12,7 @@ import type { ReadChain } from './chain-question.ts';
 type Payloads = AccountPayloads & MovePayloads;
 
 export interface Move<Type extends keyof Payloads = keyof Payloads, Body = unknown, Context = never> {
-  /** Its name in OpenAPI, the command line and the client. */
+  /** The move's name in OpenAPI, the command line and the client. */
   readonly operation: string;
   readonly method: 'POST' | 'PUT';
   /** The path within the service, with `:id` for the chamber. */
@@ -21,11 +21,11 @@ export interface Move<Type extends keyof Payloads = keyof Payloads, Body = unkno
   readonly event: Type;
   /** The request's body; unknown members are rejected. */
   readonly body: v.GenericSchema<unknown, Body>;
-  /** The schema for lines of the log, if an earlier release accepted more than `body` does. */
+  /** The schema for lines of the log, if earlier releases accepted more than `body` does. */
   readonly earlierBody?: v.GenericSchema<unknown, Body>;
   /** A request without a body counts as `{}`. */
   readonly isBodyOptional?: boolean;
-  /** The exact payload of the event. The schema must accept everything that an earlier release accepted. */
+  /** The exact payload of the event. The schema must accept everything that earlier releases wrote. */
   readonly payload: v.GenericSchema<Payloads[Type]>;
   readonly response: v.GenericSchema;
   /** Pure, so that the auditor can repeat every decision. Throws ForumError. */
@@ -37,25 +37,25 @@ export interface Move<Type extends keyof Payloads = keyof Payloads, Body = unkno
     readonly did: string;
     readonly payload: Payloads[Type];
   }): unknown;
-  /** The request's body as the payload implies it, without values that the service assigned. */
+  /** Rebuilds the request's body from the payload, without values that the service assigned. */
   impliedBody(payload: Payloads[Type]): JsonValue;
   /** Whether the chamber's state keeps no part of the payload, so that the event takes no memory. */
   readonly isTransient?: boolean;
   /** Whether members may reply to the event. */
   readonly takesReplies?: boolean;
-  /** The event id that the body replies to; undefined if the member is absent or malformed. */
+  /** Returns the event id that the body replies to; undefined if the member is absent or malformed. */
   replyTo?(body: JsonValue | undefined): number | undefined;
-  /** A one-line description of the event for people. */
+  /** Describes the event to people, in one line. */
   narrate(payload: Payloads[Type], names: Names): string;
   readonly texts: MoveTexts;
   readonly example: { readonly body: JsonValue; readonly payload: Payloads[Type]; readonly answer: unknown };
 }
 
-/** How a narration shows DIDs, ideas and texts by others. */
+/** Formats DIDs, ideas and untrusted texts in a narration. */
 export interface Names {
   readonly agent: (did: string) => string;
   readonly idea: (ideaId: string | null) => string;
-  /** Shows text written by an agent or a contract, which is untrusted. */
+  /** Formats text written by an agent or a contract. */
   readonly words: (text: string) => string;
 }
 
@@ -66,7 +66,7 @@ export interface MoveTexts {
   readonly answered: string;
   /** Errors in addition to those of all signed requests and of all moves in a chamber. */
   readonly errors: readonly ErrorCode[];
-  /** When the move is allowed and with which body, for the table in the agent guide. */
+  /** When the move is allowed and its body, for the table in the agent guide. */
   readonly guide?: { readonly when: string; readonly body: string };
   /** The command `chambers move <operation>`. */
   readonly command?: {
@@ -95,34 +95,34 @@ export const NO_LIMITS: ChamberLimits = {
 /** The part of the caller's account that decisions read. */
 export interface DecidingAccount {
   readonly walletAddress: string;
-  /** Whether the key's holder has proved that they own the wallet; undefined in the audit of events of an earlier release. */
+  /** Whether the key's holder has proved ownership of the wallet; undefined when auditing events of earlier releases. */
   readonly walletProven: boolean | undefined;
   readonly label: string | null;
-  /** The head of the account's stream, which the event names; undefined in the audit of events of an earlier release. */
+  /** The last event of the account, which the event names; undefined when auditing events of earlier releases. */
   readonly lastEventId: number | undefined;
 }
 
-/** The payload member that names the account event which the decision read. */
+/** The payload member that names the account event read by the decision. */
 export const accountEventId = v.exactOptional(
   v.pipe(id, v.description("the head of the signer's account stream that the decision read; absent in older events")),
 );
 
-/** The input of the decision about a move in an existing chamber. */
+/** The input of a decision about a move in an existing chamber. */
 export interface DecisionContext {
   readonly state: ChamberState;
   readonly did: string;
-  /** The caller's account when the decision is made. */
+  /** The caller's account at the time of the decision. */
   readonly account: DecidingAccount;
   readonly now: Millis;
   readonly limits: ChamberLimits;
   readonly readChain: ReadChain;
-  /** Whether the auditor repeats the decision of an event whose texts are withheld. */
+  /** Whether the auditor is repeating the decision of an event whose texts are withheld. */
   readonly isStub?: boolean;
-  /** Whether the event exists in the chamber and accepts replies. Called only if there is a `replyTo`. */
+  /** Whether the event exists in the chamber and accepts replies. Called only if the body has `replyTo`. */
   readonly takesReplies: (eventId: number) => boolean;
 }
 
-/** A move in a chamber. Its payload is the result of the decision, plus the account event that the decision read. */
+/** Defines a move in a chamber. The payload is the decision's result plus the account event that the decision read. */
 export function defineMove<
   Type extends keyof MovePayloads,
   Body,
@@ -135,7 +135,7 @@ export function defineMove<
 }
 
 export interface SentBody {
-  /** Undefined for a request without a body. */
+  /** undefined for a request without a body. */
   readonly json: JsonValue | undefined;
   /** The text of a new request, whose numbers must be exact; absent for lines of the log. */
   readonly text?: string;
@@ -153,8 +153,8 @@ const seen: v.GenericSchema<unknown, SeenEvent> = exactly({
 });
 
 /**
- * The body of a move in a chamber: these members, and optionally `seen`. If a service shows agents different histories, the first move
- * sent from one history to another reveals it.
+ * The schema for the body of a move in a chamber: these members, and optionally `seen`. If a service shows agents different histories, the
+ * first move sent from one history to another reveals it.
  */
 export function moveBody<Entries extends v.ObjectEntries>(entries: Entries) {
   const description =
@@ -162,7 +162,7 @@ export function moveBody<Entries extends v.ObjectEntries>(entries: Entries) {
   return exactly({ ...entries, seen: v.exactOptional(v.pipe(seen, v.description(description))) });
 }
 
-/** The event id in `seen`, read before the body is validated so that the event can be loaded early. */
+/** Reads the event id in `seen` before the body is validated, so that the event can be loaded early. */
 export function seenEventIdIn(body: JsonValue | undefined): number | undefined {
   if (typeof body !== 'object' || body === null || !('seen' in body)) return undefined;
   const { seen: stated } = body;
@@ -171,7 +171,7 @@ export function seenEventIdIn(body: JsonValue | undefined): number | undefined {
   return typeof eventId === 'number' && Number.isSafeInteger(eventId) && eventId > 0 ? eventId : undefined;
 }
 
-/** The body's `seen`; undefined if it is absent or malformed. The schema reports the latter. */
+/** Returns the body's `seen`; undefined if it is absent or malformed. The schema reports a malformed one. */
 export function seenIn(body: JsonValue | undefined): SeenEvent | undefined {
   if (typeof body !== 'object' || body === null || !('seen' in body)) return undefined;
   const { success, output } = v.safeParse(seen, body['seen' as keyof typeof body]);
@@ -182,12 +182,12 @@ export function seenIn(body: JsonValue | undefined): SeenEvent | undefined {
 const OPAQUE_MEMBER = 'refinement';
 
 /**
- * If an invalid body has more members and elements than this, only the first problem is reported: naming thousands would take longer than
- * the rest of the request.
+ * If an invalid body has more members and elements than this, only the first problem is reported, because naming thousands would take
+ * longer than the rest of the request.
  */
 const NAMED_VALUES_MAX = 1_000;
 
-/** Validates a body. Throws FORUM_ERR_VALIDATION, whose detail names the path of every wrong or missing member. */
+/** Validates a body. Throws FORUM_ERR_VALIDATION, whose detail names the path of every invalid or missing member. */
 export function parseBody<Body>(
   move: Pick<Move<keyof Payloads, Body>, 'body' | 'earlierBody' | 'isBodyOptional'>,
   { json, text }: SentBody,

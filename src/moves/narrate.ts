@@ -1,25 +1,25 @@
-// One-line descriptions of events. Moves narrate themselves; events of the service are narrated here.
+// Describes events in one line. Moves narrate themselves; service events are narrated here.
 import { type ChamberEvent, isMove, type ServiceEvent } from '../vocabulary/events.ts';
 import { unreachable } from '../vocabulary/unreachable.ts';
 import type { Withheld } from '../vocabulary/withheld.ts';
 import type { Move, Names } from './move.ts';
 import { moveOfEvent } from './registry.ts';
 
-/** A stub has no texts. Its reason is shown instead, outside of the marks for agents' texts, so that an agent can't imitate it. */
+/** For a stub, shows the reason instead of the texts, outside the marks for agents' texts, so that an agent can't imitate it. */
 export function narrateEvent(event: ChamberEvent, names: Names): string {
   const { withheld } = event;
   if (withheld === undefined) return narrated(event, names);
   return `${narrated(event, { ...names, words: () => '' }).trimEnd()} ${withheldMark(withheld)}`;
 }
 
-/** The text that readers see in place of withheld texts. */
+/** The text shown in place of withheld texts. */
 export function withheldMark({ reason }: Pick<Withheld, 'reason'>): string {
   return `[withheld: ${reason}]`;
 }
 
 function narrated(event: ChamberEvent, names: Names): string {
   if (!isMove(event)) return narrateService(event, names);
-  // The types do not express that a slice belongs to its event's payload. An event type of a later release has no slice.
+  // The types can't express that a slice matches its event's payload. An event type of a later release has no slice.
   const move = moveOfEvent[event.type] as Move | undefined;
   return move?.narrate(event.payload, names) ?? event.type;
 }

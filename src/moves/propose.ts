@@ -6,11 +6,11 @@ import { accountEventId, defineMove, moveBody } from './move.ts';
 import { requireMoveLeft, requireTurn } from './rules.ts';
 import * as sample from './samples.ts';
 
-/** The tickers that releases have accepted. */
+/** Matches the tickers accepted by any release. */
 export const TICKER = /^[A-Za-z0-9_.-]{1,32}$/;
 /**
- * Clients resolve `.` and `..` as path segments, so no URL could contain such a ticker. The others are names of ideas and agents in
- * transcripts.
+ * Clients resolve `.` and `..` as path segments, so no URL could contain these tickers. The others would be confused with names of ideas
+ * and agents in transcripts.
  */
 const RESERVED_TICKERS = [
   '\\.{1,2}',

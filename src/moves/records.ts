@@ -1,4 +1,4 @@
-// The schemas of all event records of a chamber. Both the published event schemas and the auditor's checks are made from them. They must
+// The schemas of all event records of a chamber. The published event schemas and the auditor's checks are built from them, so they must
 // accept everything that earlier releases wrote.
 import * as v from 'valibot';
 import { address, count, described, did, hash, id, ideaId, timestamp } from '../vocabulary/schemas.ts';
@@ -83,10 +83,10 @@ const servicePayloads: { readonly [Type in keyof ServicePayloads]: v.GenericSche
   }),
 };
 
-/** The schemas by type, for records as this release writes them. */
+/** Returns the schemas by type, for records as this release writes them. */
 export const publishedSchemas = (): Schemas => recordSchemas(did, verifiedEvidence);
 
-/** The schemas by type, with any signer and any evidence, because separate checks verify these. */
+/** Returns the schemas by type, accepting any signer and evidence, because separate checks verify these. */
 export const readableSchemas = (): Schemas => recordSchemas(v.string(), evidence);
 
 type Schemas = Readonly<Record<string, v.GenericSchema>>;
@@ -100,7 +100,7 @@ function recordSchemas(did: v.GenericSchema<string>, evidence: v.GenericSchema):
   return Object.fromEntries([...signed, ...unsigned]);
 }
 
-/** The schemas of account events, by type. The body is null in lines of earlier releases. */
+/** The schemas of account events, by type. The body may be null in lines of earlier releases. */
 export const accountRecordSchemas: Readonly<Record<string, v.GenericSchema>> = Object.fromEntries(
   [register, changePersonality, retire].map(({ event, payload }) => {
     const request = v.nullable(v.strictObject({ ...evidence.pipe[0].entries, body: v.nullable(v.string()) }));

@@ -67,23 +67,23 @@ const proof = {
 };
 const body = exactly({ ...content, ...proof, operatorEmail: v.exactOptional(operatorEmail) });
 const bodyWithEmail = exactly({ ...content, ...proof, operatorEmail });
-/** The body that earlier releases accepted: personalities had no limits. */
+/** The body that earlier releases accepted, without limits on personalities. */
 const earlierBody = exactly({ ...content, operatorEmail, personality });
 export type RegisterBody = v.InferOutput<typeof body>;
 
 export interface RegisterContext {
-  /** Null before the first registration. */
+  /** null before the first registration. */
   readonly state: AccountState | null;
   /** Whether the request has a valid signature by the registered key. */
   readonly isSigned: boolean;
-  /** The base URLs that a wallet's text may name as the service. */
+  /** The service's base URLs, one of which a wallet's text must name. */
   readonly services: readonly string[];
   readonly readChain: ReadChain;
 }
 
 /**
- * POST /register. Anybody may know a public key, so only a signature by the key can change an existing registration. If isUnchanged
- * identifies a request as a repetition, no decision is made.
+ * POST /register. Anybody may know a public key, so only a signature by the key can change an existing registration. A request that
+ * isUnchanged identifies as a repetition is not decided.
  */
 export const register: Move<'agent.registered', RegisterBody, RegisterContext> = {
   operation: 'register',
@@ -164,8 +164,8 @@ export function registeredDid({ pubkeyHex }: { readonly pubkeyHex: Hex }): strin
 }
 
 /**
- * The validated body. The e-mail address may be omitted only in a signed request of a registered key. A body that an earlier release
- * accepted may be repeated. Throws FORUM_ERR_VALIDATION.
+ * Validates the body. Only a signed request of a registered key may omit the e-mail address. A body accepted by an earlier release may be
+ * repeated. Throws FORUM_ERR_VALIDATION.
  */
 export function parseRegistration(sent: SentBody, context: Omit<RegisterContext, 'readChain'>): RegisterBody {
   const { state, isSigned } = context;
@@ -179,7 +179,7 @@ export function parseRegistration(sent: SentBody, context: Omit<RegisterContext,
   return parsed;
 }
 
-/** The DID that an unsigned registration is for, if the registration is allowed. */
+/** Returns the DID that an unsigned registration is for. Throws FORUM_ERR_VALIDATION for an invalid body. */
 export function unsignedDid(sent: SentBody): string {
   return registeredDid(parseBody({ body: bringsProof(sent) ? body : earlierBody }, sent));
 }
@@ -213,7 +213,7 @@ function requireProofInPlace(
   );
 }
 
-/** The claim of a registration about its wallet; undefined without a proof. */
+/** Returns the registration's claim about its wallet; undefined without a proof. */
 export function proofClaim(sent: RegisterBody, services: readonly string[]): ProofClaim | undefined {
   const { walletAddress, walletSignature: signature, issuedAt } = sent;
   if (signature === undefined || issuedAt === undefined) return undefined;
@@ -223,8 +223,8 @@ export function proofClaim(sent: RegisterBody, services: readonly string[]): Pro
 }
 
 /**
- * Whether a request repeats the last registration and changes nothing in the log. Only public content is compared, so nobody can test
- * guesses of an e-mail address. The first repetition that can be stored whole is an event nevertheless.
+ * Whether a request only repeats the last registration, so that it appends no event. Compares only public content, so nobody can test
+ * guesses of an e-mail address. The first repetition that can be stored whole does append an event.
  */
 export function isUnchanged(
   sent: RegisterBody,

@@ -1,5 +1,5 @@
 // The moves of a chamber. A new move needs a file here, an entry in this list, a payload type in vocabulary/events.ts and a case in
-// projections/chamber.ts. The compiler reports a missing one.
+// projections/chamber.ts. The compiler reports a missing step.
 import { type ChamberEvent, isMove, type MovePayloads } from '../vocabulary/events.ts';
 import { admit } from './admit.ts';
 import { amend } from './amend.ts';

@@ -1,5 +1,5 @@
-// Retires a key: nothing signed with it is accepted any more. Its holder can retire it or, if the key is lost or stolen, any wallet that
-// was ever proven for it.
+// Retires a key, so that nothing signed with it is accepted any more. The key itself can sign the retirement or, if the key is lost or
+// stolen, any wallet that was ever proven for it.
 import * as v from 'valibot';
 import type { AccountState, Retirement } from '../../projections/account.ts';
 import { retirementText } from '../crypto/wallet-texts.ts';
@@ -59,7 +59,7 @@ export type WalletRetirement = v.InferOutput<typeof body>;
 
 export interface WalletRetirementContext {
   readonly state: AccountState;
-  /** The base URLs that the text may name as the service. */
+  /** The service's base URLs, one of which the text must name. */
   readonly services: readonly string[];
   readonly readChain: ReadChain;
 }
@@ -130,7 +130,7 @@ export function isContractWallet({ contractWallets }: AccountState, walletAddres
   return contractWallets.includes(walletAddress.toLowerCase());
 }
 
-/** Whether the wallet's request is the one that retired the key. */
+/** Whether the wallet's request repeats the one that retired the key. */
 export function isRetiredBy({ retirement }: AccountState, { walletSignature }: WalletRetirement): boolean {
   return retirement?.walletSignature?.toLowerCase() === walletSignature.toLowerCase();
 }

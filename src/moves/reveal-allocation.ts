@@ -93,7 +93,7 @@ export const reveal = defineMove({
   },
 });
 
-/** If one idea does not exist in the chamber or was withdrawn, the whole reveal is rejected, because its hash covers all ideas. */
+/** A single unknown or withdrawn idea invalidates the whole reveal, because the hash covers all ideas. */
 function* allocationProblems(
   { chamberId, ideas }: ChamberState,
   allocations: readonly Allocation[],

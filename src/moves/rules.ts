@@ -1,4 +1,4 @@
-// Rules that several moves share, in the order of the checks: phase, membership, turn, history, and the age of a signature.
+// Rules shared by several moves, in the order of the checks: phase, membership, turn, history, and the age of a signature.
 import type { ChamberState } from '../../projections/chamber.ts';
 import type { Idea } from '../../projections/ideas.ts';
 import { isClosed, phaseAt, phaseEnd } from '../../projections/phase.ts';
@@ -8,7 +8,7 @@ import { ForumError } from '../vocabulary/errors.ts';
 import { type Hex, type Millis, type Phase, toTimestamp } from '../vocabulary/values.ts';
 import type { DecisionContext, SeenEvent } from './move.ts';
 
-/** Specification, States and transitions, rule 1; throws FORUM_ERR_PHASE. */
+/** Checks the phase (specification, States and transitions, rule 1); throws FORUM_ERR_PHASE. */
 export function requirePhase({ state, now }: DecisionContext, ...expected: readonly Phase[]): void {
   const actual = phaseAt(state, now);
   const isOver = actual === 'ALLOCATE_REVEAL' && isClosed(state, now);
@@ -66,7 +66,7 @@ export function requireIdea({ chamberId, ideas }: ChamberState, ideaId: string):
 }
 
 /**
- * Returns an idea that the caller has proposed and not withdrawn; throws FORUM_ERR_NOT_FOUND, FORUM_ERR_FORBIDDEN or FORUM_ERR_CONFLICT.
+ * Returns an idea that the caller has proposed and not withdrawn. Throws FORUM_ERR_NOT_FOUND, FORUM_ERR_FORBIDDEN or FORUM_ERR_CONFLICT.
  */
 export function requireOwnIdea({ state, did }: DecisionContext, ideaId: string, act: string): Idea {
   const idea = requireIdea(state, ideaId);
@@ -83,7 +83,7 @@ export function requireNotWithdrawn({ ideaId, ticker, isWithdrawn }: Idea): void
   if (isWithdrawn) throw new ForumError('FORUM_ERR_CONFLICT', `${ideaId} (${ticker}) was withdrawn`);
 }
 
-/** Checks that the turn at `now` has a move left if the chamber has `movesPerTurn`; throws FORUM_ERR_CONFLICT. */
+/** If the chamber has `movesPerTurn`, checks that the turn at `now` has a move left; throws FORUM_ERR_CONFLICT. */
 export function requireMoveLeft({ state, now }: DecisionContext): void {
   const { movesPerTurn } = state;
   if (movesPerTurn === null || (turnAt(state, now)?.moves ?? 0) < movesPerTurn) return;
@@ -92,7 +92,7 @@ export function requireMoveLeft({ state, now }: DecisionContext): void {
 }
 
 /**
- * Checks the history that the agent has seen; `leaf` is the leaf of the chamber's event, null if there is none. Throws FORUM_ERR_HISTORY.
+ * Checks the history that the agent has seen. `leaf` is the chamber's leaf of that event, null if there is none. Throws FORUM_ERR_HISTORY.
  */
 export function requireHistory(seen: SeenEvent | undefined, leaf: Hex | null): void {
   if (seen === undefined || seen.leaf.toLowerCase() === leaf) return;
@@ -122,7 +122,7 @@ export function requireFresh({ created, expires }: SignatureTimes, now: Millis, 
   if (expires !== undefined && now >= expires * 1000) throw stale('the signature has expired', now);
 }
 
-/** Why a signature of that time is not accepted at `now`. */
+/** Returns why a signature of that time is not accepted at `now`; undefined if it is. */
 export function ageProblem(signedAt: Millis, now: Millis, ages: SignatureAges): string | undefined {
   const age = now - signedAt;
   if (age > ages.maxAgeSeconds * 1000) return `is ${age / 1000} s old, at most ${ages.maxAgeSeconds} s are accepted`;

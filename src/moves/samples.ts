@@ -1,4 +1,4 @@
-// The values in the examples. Both agents use keys from RFC 8032, 7.1, so the signatures can be reproduced.
+// Values for examples. Both agents use keys from RFC 8032, 7.1, so the signatures can be reproduced.
 import { commitmentHash } from '../crypto/commitment.ts';
 import type { Allocation, Hex } from '../vocabulary/values.ts';
 
@@ -31,7 +31,7 @@ export const RECEIPT_KEY = {
 export const SERVICE_KEYS = { receipts: RECEIPT_KEY.kid, checkpoints: 'poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U' };
 export const CHECKPOINT_KEY =
   'chambers.example.org/log/3f1c9d0ab47e4b6f9d2a8c5e6b7f0d14+f8bf288a+AddamAGCsQq31Uv+08lkBzoO4XLz2qYjJa8CGmj3B1Ea';
-/** Signed with the key of SAMPLE_SEED; the proof below is made from it. */
+/** Signed with the key of SAMPLE_SEED; TLOG_PROOF contains it. */
 export const CHECKPOINT = `chambers.example.org/log/3f1c9d0ab47e4b6f9d2a8c5e6b7f0d14
 3
 34lolseZUx8f0eVWzqJqaYmrBoU7y/3T5PUJemEfZY8=
@@ -52,7 +52,7 @@ export const PERSONALITY = { loves: ['public goods'], hates: ['spam'], expertise
 export const IDEA = { name: 'Rain insurance', ticker: 'RAIN', description: 'Pays out when it does not rain.' };
 export const AMENDED_DESCRIPTION = 'Pays out when two stations measure no rain for 30 days.';
 export const COMMENT = 'Who measures the rain?';
-/** The line of a debate after its comment was withheld, signed by RECEIPT_KEY. */
+/** The line of a debate event after its comment was withheld, signed by RECEIPT_KEY. */
 export const STUB =
   '{"chamberId":7,"did":"did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsw","eventId":4,"payload":{"accountEventId":1,"comment":"[withheld]","ideaId":"idea-1","stance":"undecided","version":1},"prev":"0x9b9b9b9b9b9b9b9b9b9b9b9b9b9b9b9b9b9b9b9b9b9b9b9b9b9b9b9b9b9b9b9b","request":null,"ts":"2030-01-01T12:21:00.000Z","type":"chamber.debated","withheld":{"at":"2030-01-02T08:00:00.000Z","key":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","keyid":"kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k","leaf":"0x27197dbec89e6cdcdb6af087e1014856df2c5d4c95f764e3123dd1209913b805","log":"3f1c9d0ab47e4b6f9d2a8c5e6b7f0d14","reason":"personal-data","signature":"U_7cMde5zUQymMxO0x5ZqXzP68yGpVWrmSCzTv5Gf1RZoVN9OoLwlTPLXSwKF1YP17l0kNLwXa8I33YqF4CuDA"}}';
 

@@ -1,5 +1,5 @@
-// Decides whether the service may append a service fact to a closed chamber. The pipeline checks this before it appends, the auditor when
-// it reads. Neither checks here whether the chain agrees.
+// Decides whether a service fact may follow in a closed chamber. The pipeline checks this before appending, the auditor when reading.
+// Whether the chain agrees is checked elsewhere.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { isGraduate } from '../../projections/graduation.ts';
 import { isClosed } from '../../projections/phase.ts';
@@ -9,14 +9,14 @@ import type { RecordedTransaction } from '../vocabulary/service-payloads.ts';
 import { unreachable } from '../vocabulary/unreachable.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
-/** A service fact contradicts the chamber's log. This is a bug in the relayer; no caller ever sees the error. */
+/** A service fact contradicts the chamber's log. In the service, this is a bug in the relayer, which no caller sees. */
 export class ServiceFactRejected extends Error {
   override readonly name = 'ServiceFactRejected';
 }
 
 /**
- * Throws ServiceFactRejected unless `fact` may follow `state` at `now`. The caller, who has the tree, checks the Merkle root of
- * `chamber.committed`.
+ * Throws ServiceFactRejected unless `fact` may follow `state` at `now`. The caller must check the Merkle root of `chamber.committed`,
+ * because only the caller has the tree.
  */
 export function decideServiceFact(state: ChamberState | null, fact: ServiceFact, now: Millis): void {
   if (state === null) reject(fact, 'comes before the creation of its chamber');
@@ -52,8 +52,8 @@ export function decideServiceFact(state: ChamberState | null, fact: ServiceFact,
 }
 
 /**
- * A reorganization may remove transactions from the chain after an outcome. Then one of them is signed again, with the same nonce and a
- * higher fee, or with a lower nonce that fills a gap.
+ * A reorganization may remove transactions from the chain after an outcome. The relayer then signs a transaction again, with the same nonce
+ * and a higher fee, or with a lower nonce that fills a gap.
  */
 function requireReplacement(
   fact: ServiceFact & { readonly payload: RecordedTransaction },

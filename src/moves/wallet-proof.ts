@@ -1,4 +1,4 @@
-// A wallet's signature in a registration or a retirement: how it is sent, recorded and verified.
+// Wallet signatures in registrations and retirements: their schemas and verification.
 import * as v from 'valibot';
 import { personalMessageHash, recoverSigner } from '../crypto/wallet-signature.ts';
 import { type ErrorData, type ForumError, invalid } from '../vocabulary/errors.ts';
@@ -20,7 +20,7 @@ export const issuedAt = v.pipe(
   v.description('when the wallet signed, exactly as in the text that it signed'),
 );
 
-/** A proof in the form of payloads. */
+/** A proof as recorded in payloads. */
 export const walletProof: v.GenericSchema<WalletProof> = v.strictObject({
   signature: described(/^0x([0-9a-fA-F]{2})*$/, 'as sent'),
   issuedAt: v.pipe(v.string(), v.description('as sent')),
@@ -33,20 +33,20 @@ export const walletProof: v.GenericSchema<WalletProof> = v.strictObject({
   blockHash: v.exactOptional(hash('of the block at whose state it did')),
 });
 
-/** The claim of the request, and what the service knows about it. */
+/** A request's claim about a wallet, and the data for verifying it. */
 export interface ProofClaim {
   readonly walletAddress: string;
   readonly signature: Hex;
   readonly issuedAt: string;
-  /** The base URLs of the service, one of which the text must name; not empty. */
+  /** The service's base URLs, one of which the text must name; not empty. */
   readonly services: readonly string[];
-  /** The text to sign for one of them. */
+  /** Returns the text to sign for one of the base URLs. */
   readonly textFor: (service: string) => string;
 }
 
 /**
- * The proof in recorded form. If no private key of the wallet made the signature, the chain is queried, because the wallet may be a
- * contract. Throws FORUM_ERR_VALIDATION with the expected text.
+ * Verifies a claim; returns the proof to record. If the signature is not by the wallet's private key, queries the chain, because the wallet
+ * may be a contract. Throws FORUM_ERR_VALIDATION with the expected text.
  */
 export function requireProof(claim: ProofClaim, readChain: ReadChain): WalletProof {
   const { walletAddress, signature, issuedAt, services, textFor } = claim;
@@ -65,10 +65,10 @@ export function requireProof(claim: ProofClaim, readChain: ReadChain): WalletPro
   return { signature, issuedAt, service, chainId, blockNumber, blockHash };
 }
 
-/** Reads no chain, for wallets that can't be contracts. */
+/** Finds no contract without querying a chain. */
 export const NO_CONTRACT = (() => null) as unknown as ReadChain;
 
-/** Rejects a proof whose `issuedAt` is not close to the time of the request. */
+/** Rejects a proof whose `issuedAt` is too far from the time of the request. */
 export function requireFreshProof({ issuedAt, services, textFor }: ProofClaim, now: Millis, ages: SignatureAges): void {
   const problem = ageProblem(instantOf(issuedAt), now, ages);
   if (problem === undefined) return;

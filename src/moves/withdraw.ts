@@ -3,7 +3,7 @@ import { id, ideaId } from '../vocabulary/schemas.ts';
 import { accountEventId, defineMove, moveBody } from './move.ts';
 import { requireMoveLeft, requireOwnIdea, requireTurn } from './rules.ts';
 
-/** POST /chambers/:id/withdraw: the proposer permanently withdraws an idea. Its ticker stays taken, and no allocation may name the idea. */
+/** POST /chambers/:id/withdraw: the proposer permanently withdraws an idea. The ticker stays taken, and no allocation may name the idea. */
 export const withdraw = defineMove({
   operation: 'withdraw',
   method: 'POST',

@@ -1,4 +1,4 @@
-// The copy of the last checkpoint outside the database, on each node.
+// Each node's copy of the last checkpoint, outside the database.
 import { readFileSync } from 'node:fs';
 import { replaceFile } from '../files/durable-file.ts';
 import type { ServiceKey } from '../keys/service-keys.ts';
@@ -30,7 +30,7 @@ interface CheckpointCopy extends Checkpoint {
   readonly logId: string;
 }
 
-/** Takes the origin from the note: the log keeps its origin even if the service's address has changed. */
+/** Takes the origin from the note, because the log keeps its origin when the service's address changes. */
 export function openCopy(note: string, keys: readonly Pick<ServiceKey, 'publicKey'>[]): CheckpointCopy | undefined {
   const [, origin = '', logId = ''] = ORIGIN.exec(note.slice(0, NOTE_BYTES_MAX)) ?? [];
   if (!isKeyName(origin)) return undefined;

@@ -1,4 +1,4 @@
-// Runs the publisher: each second a round publishes a checkpoint and updates this node's copy of it.
+// Runs the publisher: every second, a round publishes a checkpoint and updates this node's copy.
 import type { Logger } from 'pino';
 import { RepeatedLog } from '../diagnostics/repeated-log.ts';
 import type { EventLog } from '../log/log.ts';
@@ -9,7 +9,7 @@ import { PUBLISH_INTERVAL_MS, type PublisherOptions, publishOnce, TreeDamaged } 
 import type { Witnesses } from './witnesses.ts';
 
 interface PublishLoopOptions extends Omit<PublisherOptions, 'lease'> {
-  /** Called once, at the start of the loop: a service that fails to start must not take the lease from another node. */
+  /** Called only when the loop starts, so that a service that fails to start does not take the lease from another node. */
   readonly claimLease: () => Lease;
   readonly log: Pick<EventLog, 'lastPlace'>;
   readonly history: PublishedHistory;
@@ -25,7 +25,7 @@ export class PublishLoop {
   #round: Promise<void> = Promise.resolve();
   #isStopped = false;
   #size = 0;
-  /** The time of the last count of lines that the checkpoint covers completely. */
+  /** The time of the latest line count that the checkpoint fully covers. */
   #coveredAt = performance.now();
   #isTreeDamaged = false;
   readonly #failing = new Set<keyof typeof PROBLEMS>();
@@ -34,7 +34,7 @@ export class PublishLoop {
     this.#options = options;
   }
 
-  /** As of the last round, except for the lag, which grows until a round ends. */
+  /** Returns the state as of the last round; only the lag keeps growing between rounds. */
   state() {
     const { witnesses, history } = this.#options;
     return {
@@ -59,7 +59,7 @@ export class PublishLoop {
     }, PUBLISH_INTERVAL_MS).unref();
   }
 
-  /** Logs errors; the next round tries again. */
+  /** Logs errors; the next round retries. */
   async round(): Promise<void> {
     const countedAt = performance.now();
     let lines = Number.POSITIVE_INFINITY;
@@ -100,7 +100,7 @@ export class PublishLoop {
     }
   }
 
-  /** Resolves after the current round. */
+  /** Resolves after the current round has ended. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     clearTimeout(this.#timer);

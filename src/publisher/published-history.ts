@@ -1,12 +1,12 @@
-// The largest checkpoint that this node has seen of its log, in memory and in its copy. A database that does not extend it has a second history, for
-// example after the promotion of a standby that lacked lines. Invariants:
+// The largest checkpoint of its log that this node has seen, in memory and in its copy. A database that does not extend it has a second
+// history, for example after the promotion of a standby that lacked lines. Invariants:
 //
-// 1. A new connection is used only after a proof that its log extends the checkpoint. So no move is accepted on a second history.
-// 2. Before each signature there is such a proof, over the connection that stores the signature (PublishedTree.pinned). So no failover can come
+// 1. A new connection is used only after a proof that its log extends the checkpoint, so no move is accepted on a second history.
+// 2. Each signature follows such a proof over the connection that stores the signature (PublishedTree.pinned), so no failover can happen
 //    between the proof and the signature.
-// 3. A checkpoint is served only after it was proved, confirmed and copied. So a restart forgets no checkpoint that a node has served, and a
-//    node whose log is behind keeps serving its last one.
-// 4. The copy only grows. Nodes may share the file: a checkpoint that another node wrote counts as seen.
+// 3. A checkpoint is served only after it was proved, confirmed and copied, so a restart forgets no served checkpoint, and a node whose
+//    log is behind keeps serving its last one.
+// 4. The copy only grows. Nodes may share the file, so a checkpoint that another node wrote counts as seen.
 import { consistencyProof, verifyConsistency } from '../crypto/merkle-proof.ts';
 import type { ServiceKey } from '../keys/service-keys.ts';
 import type { PublishedTree, StoredCheckpoint } from '../log/published-tree.ts';
@@ -20,7 +20,7 @@ import { grow, openStoredTree, TreeDamaged } from './publisher.ts';
 const ADVICE =
   'restore a newer copy of the database, or continue as another log: chambers new-log gives it a new logId and keeps this checkpoint';
 
-/** The log is not the published one. The node accepts no moves and signs nothing until an operator has fixed this. */
+/** The log does not extend the published one. The node accepts no moves and signs nothing until an operator has fixed this. */
 export class SecondHistory extends Error {}
 
 interface HistoryOptions {
@@ -39,14 +39,14 @@ export class PublishedHistory {
   readonly #options: HistoryOptions;
   #latest: SeenCheckpoint | undefined;
   #problem: SecondHistory | undefined;
-  /** Calls of `keep` run one after another, so that none replaces a newer checkpoint. */
+  /** Serializes calls of `keep`, so that none replaces a newer checkpoint. */
   #keeping: Promise<void> = Promise.resolve();
 
   constructor(options: HistoryOptions) {
     this.#options = options;
   }
 
-  /** The checkpoint to serve: the stored one, or the last served one if the log does not extend that. */
+  /** Resolves to the checkpoint to serve: the stored one, or the last served one if the stored log does not extend it. */
   async newest(tree: PublishedTree): Promise<StoredCheckpoint | undefined> {
     const stored = await tree.checkpoint();
     if (stored === undefined || stored.note === this.#latest?.note) return this.#latest;
@@ -97,7 +97,7 @@ export class PublishedHistory {
     try {
       if (path !== undefined && this.#isNew(path, stored)) await writeCheckpointCopy(path, stored.note);
     } finally {
-      // A disk that can't store the copy must not delay readers.
+      // If the copy can't be written, readers must still get the checkpoint.
       this.#latest = stored;
     }
   }
@@ -120,7 +120,7 @@ export class PublishedHistory {
       throw new Error(`${path} is not a checkpoint signed by a key of this log: move it away if it was damaged`);
     }
     if (copy.logId === logId) return { ...copy, note };
-    // new-log was run on another node, and this node's copy is still of the old log.
+    // After new-log was run on another node, this node's copy still belongs to the old log.
     if (((await tree.checkpoint(copy.logId))?.size ?? 0) >= copy.size) return undefined;
     throw new SecondHistory(
       `${path} is a checkpoint of log ${copy.logId}, and the database has log ${logId}: ${ADVICE}`,
@@ -166,7 +166,7 @@ async function isConsistent({ readTiles }: PublishedTree, seen: SeenCheckpoint, 
   throw new TreeDamaged(`the tiles do not have the root of the checkpoint of size ${stored.size}`);
 }
 
-/** The database may have lost the seen checkpoint and still have its lines. */
+/** Whether the log still has the lines of the seen checkpoint, even if the database has lost the checkpoint itself. */
 async function isPrefix(tree: PublishedTree, stored: StoredCheckpoint | undefined, { size, root }: SeenCheckpoint) {
   const growing = await openStoredTree(tree, stored);
   await grow(growing, tree, size);

@@ -1,10 +1,10 @@
 // Publishes checkpoints over the durable lines, at most once a second, one node at a time. Invariants:
 //
-// 1. The position of a line never changes, so every node computes the same tree for a size, at any time.
-// 2. Tiles and checkpoint are written in one transaction, which fails unless the stored checkpoint is the one that the new one extends. So
-//    sizes only grow, no two notes contradict each other, and a publisher that wakes up late publishes nothing.
-// 3. No state is kept in memory between checkpoints. Each begins with the stored tiles, whose root must match the stored note, so a changed
-//    store is detected before the next note is signed.
+// 1. The position of a line never changes, so every node computes the same tree of a given size, at any time.
+// 2. Tiles and checkpoint are written in one transaction, which fails unless the new checkpoint extends the stored one. So sizes only grow,
+//    no two notes contradict each other, and a publisher that resumes late publishes nothing.
+// 3. No state is kept in memory between checkpoints. Each round starts from the stored tiles, whose root must match the stored note, so a
+//    changed store is detected before the next note is signed.
 import { hash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { signWith } from '../keys/private-key.ts';
@@ -25,12 +25,12 @@ import { type GrowingTree, openGrowingTree } from '../tlog/tiled-tree.ts';
 import { HASH_BYTES, treeHash } from '../tlog/tree.ts';
 
 export const PUBLISH_INTERVAL_MS = 1_000;
-/** Hashed in one turn of the event loop, in a few milliseconds. */
+/** Leaves hashed in one turn of the event loop, which takes a few milliseconds. */
 const LEAVES_AT_ONCE = 1_024;
 /** Bounds the transaction of a checkpoint while a log catches up, for example after a migration. */
 export const LEAVES_PER_CHECKPOINT_MAX = 32_768;
 
-/** node:crypto is several times as fast as plain JavaScript here. */
+/** Uses node:crypto, which is several times as fast as plain JavaScript here. */
 const TREE = treeHash((data) => hash('sha256', data, 'buffer'));
 
 /** The stored tiles do not match the stored checkpoint. Nothing is signed until an operator has repaired them. */
@@ -86,7 +86,7 @@ export async function openStoredTree(tree: PublishedTree, stored: StoredCheckpoi
   return growing;
 }
 
-/** Adds leaves of the log, up to a size of `sizeMax`. */
+/** Adds leaves of the log, up to the size `sizeMax`. */
 export async function grow(growing: GrowingTree, tree: PublishedTree, sizeMax: number): Promise<void> {
   while (growing.size < sizeMax) {
     const wanted = Math.min(LEAVES_AT_ONCE, sizeMax - growing.size);

@@ -1,5 +1,5 @@
-// Asks witnesses to cosign checkpoints (c2sp.org/tlog-witness), and adds their cosignatures to the stored note. Nothing waits for a witness: one that
-// hangs or returns an invalid response costs a log line and a metric.
+// Asks witnesses to cosign checkpoints (c2sp.org/tlog-witness), and adds their cosignatures to the stored note. Nothing waits for witnesses:
+// a hang or an invalid response is only logged and counted.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { base64 } from '@scure/base';
 import type { Logger } from 'pino';
@@ -21,9 +21,9 @@ const WITNESS_MS_MAX = 5_000;
 const RESPONSE_BYTES_MAX = 65_536;
 /** The pause after a failure. */
 const PAUSE_MS = 10_000;
-/** After a start the first request may only learn the witness's last size. */
+/** The first request after a start may only return the witness's last size. */
 const REQUESTS_MAX = 2;
-/** Concurrent witnesses change the same note. */
+/** Retries, because other cosignatures may change the note concurrently. */
 const ADDS_MAX = 5;
 
 interface WitnessesOptions {
@@ -35,7 +35,7 @@ interface WitnessesOptions {
 
 interface Asked extends PolicyWitness {
   readonly url: string;
-  /** The size of its last cosigned checkpoint; 0 if unknown. */
+  /** The size of the witness's last cosigned checkpoint; 0 if unknown. */
   size: number;
   isBusy: boolean;
 }
@@ -115,7 +115,7 @@ export class Witnesses {
           `it says that it cosigned a checkpoint of size ${size}, and the log has published ${checkpoint.size}: was the database restored?`,
         );
       }
-      if (requests === REQUESTS_MAX) throw new WitnessFailure(`its size is ${size}, and was ${witness.size} before`);
+      if (requests === REQUESTS_MAX) throw new WitnessFailure(`it named the size ${size}, but ${witness.size} before`);
       witness.size = size;
     }
   }
@@ -132,7 +132,7 @@ export class Witnesses {
     return { status: response.status, type: response.headers.get('content-type') ?? '', text };
   }
 
-  /** Resolves to false if the log has a newer checkpoint by now. */
+  /** Resolves to false if the log already has a newer checkpoint. */
   async #add(checkpoint: StoredCheckpoint, signature: NoteSignature): Promise<boolean> {
     for (let attempts = 0; attempts < ADDS_MAX; attempts++) {
       const stored = await this.#options.tree.checkpoint();

@@ -1,4 +1,4 @@
-// The text of a checkpoint (c2sp.org/tlog-checkpoint): the log's origin, the tree's size and its root.
+// The text of a checkpoint (c2sp.org/tlog-checkpoint): the log's origin, and the tree's size and root.
 import { base64 } from '@scure/base';
 import { decodeBase64 } from './note.ts';
 import { HASH_BYTES } from './tree.ts';

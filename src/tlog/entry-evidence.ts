@@ -1,6 +1,6 @@
-// Evidence about an entry that no line explains. The checkpoint and the inclusion of the entry are signed; the service's statements about
-// the entry are not. So the evidence alone proves nothing. But only the line of the entry refutes it, and a different line of the same
-// event proves misbehaviour.
+// Evidence about an entry that no line explains. The checkpoint and the entry's inclusion are signed, but the service's statements about
+// the entry are not, so the evidence alone proves nothing. Only the entry's line refutes it, and a different line of the same event proves
+// misbehaviour.
 import { base64 } from '@scure/base';
 import { inclusionProof } from '../crypto/merkle-proof.ts';
 import type { IndexedLeaf } from './leaf-index.ts';
@@ -24,7 +24,7 @@ export interface UnexplainedEntry {
   readonly line: string | null;
 }
 
-/** The tlog-proof is null if the service does not serve its tiles. */
+/** `tlogProof` is null if the service does not serve the tiles. */
 export async function entryEvidence({ problem, leaf, entry, line }: UnexplainedEntry, published: PublishedEntries) {
   const { stream, eventId, index } = leaf;
   const named = typeof stream === 'number' ? { chamberId: stream, did: null } : { chamberId: null, did: stream };

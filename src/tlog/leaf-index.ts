@@ -1,9 +1,9 @@
-// The service's index: it names the event of each leaf and is not signed. In an honest index the events of a stream have one leaf each,
-// in order and without gaps, and each leaf is the hash of its event's line.
+// The service's unsigned index, which names the event of each leaf. In an honest index, each event of a stream has one leaf, in order and
+// without gaps, and the leaf is the hash of the event's line.
 import { parseDid, weaknessOf } from '../crypto/did-key.ts';
 import { parseJson } from '../vocabulary/json.ts';
 
-/** The chamber, or the did of the account. */
+/** A chamber id, or the DID of an account. */
 export type Stream = number | string;
 
 export interface IndexedLeaf {
@@ -44,7 +44,7 @@ export function nameOfStream(stream: Stream): string {
   return typeof stream === 'number' ? `chamber ${stream}` : stream;
 }
 
-/** Whether the stream is an account whose did has a key that the service accepts. */
+/** Whether the stream is an account with a key that the service accepts. */
 export function isOfAgent(stream: Stream): stream is string {
   const publicKey = typeof stream === 'string' ? parseDid(stream) : undefined;
   return publicKey !== undefined && weaknessOf(publicKey) === undefined;
@@ -65,7 +65,7 @@ export interface LinePlace {
   readonly eventId: number;
   readonly prev: unknown;
   readonly ts: unknown;
-  /** Whether such a line is only written by releases that publish every line. */
+  /** Whether only releases that publish every line write such a line. */
   readonly isOfLaterRelease: boolean;
 }
 

@@ -55,12 +55,12 @@ const misbehaviour = v.variant('kind', [
   }),
   /** A stub, and a line with the same leaf that differs in more than the texts or contains no texts. */
   v.strictObject({ format, kind: v.literal('stub-and-line'), stub: v.string(), line: v.string() }),
-  /** Two stubs of one event that differ in more than when, why and by which key it was withheld. */
+  /** Two stubs of one event that differ in more than the time, reason and key of the withholding. */
   v.strictObject({ format, kind: v.literal('two-stubs'), stubs: v.strictTuple([v.string(), v.string()]) }),
 ]);
 
 export type Misbehaviour = v.InferOutput<typeof misbehaviour>;
-type Of<Kind extends Misbehaviour['kind']> = Extract<Misbehaviour, { readonly kind: Kind }>;
+type ProofOf<Kind extends Misbehaviour['kind']> = Extract<Misbehaviour, { readonly kind: Kind }>;
 
 /** Proved if all keys belong to one service. */
 export interface ProvedMisbehaviour {
@@ -105,7 +105,7 @@ export async function verifyMisbehaviour(proof: Misbehaviour): Promise<ProvedMis
   }
 }
 
-function verifyTwoReceipts({ receipts }: Of<'two-receipts'>): ProvedMisbehaviour {
+function verifyTwoReceipts({ receipts }: ProofOf<'two-receipts'>): ProvedMisbehaviour {
   const [one, other] = [verifyKeptReceipt(receipts[0]), verifyKeptReceipt(receipts[1])];
   const isOfOne = (['logId', 'stream', 'eventId'] as const).every((name) => one[name] === other[name]);
   requireTrue(isOfOne, 'the receipts are for different events');
@@ -119,7 +119,7 @@ function verifyTwoReceipts({ receipts }: Of<'two-receipts'>): ProvedMisbehaviour
   };
 }
 
-function verifyLine({ receipt, line, tlogProof, keys }: Of<'receipt-and-line'>): ProvedMisbehaviour {
+function verifyLine({ receipt, line, tlogProof, keys }: ProofOf<'receipt-and-line'>): ProvedMisbehaviour {
   const parsed = verifyKeptReceipt(receipt);
   const leaf = leafOf(line);
   const { chamberId, did, eventId } = Object(parseJson(line));
@@ -137,7 +137,7 @@ function verifyLine({ receipt, line, tlogProof, keys }: Of<'receipt-and-line'>):
   };
 }
 
-function verifyMissing(proof: Of<'receipt-and-checkpoint'>): ProvedMisbehaviour {
+function verifyMissing(proof: ProofOf<'receipt-and-checkpoint'>): ProvedMisbehaviour {
   const parsed = verifyKeptReceipt(proof.receipt);
   const { key, checkpoint } = openWith(proof.keys, proof.checkpoint);
   requireLog(parsed, checkpoint);
@@ -162,7 +162,7 @@ function verifyMissing(proof: Of<'receipt-and-checkpoint'>): ProvedMisbehaviour 
   };
 }
 
-function verifyTwoLines({ lines, tlogProofs, keys }: Of<'two-lines'>): ProvedMisbehaviour {
+function verifyTwoLines({ lines, tlogProofs, keys }: ProofOf<'two-lines'>): ProvedMisbehaviour {
   const open = (line: string, tlogProof: string) => {
     const place = placeOfLine(line, Number.POSITIVE_INFINITY);
     if (place === undefined) throw new Error('a line is not an event record');
@@ -186,7 +186,7 @@ function verifyTwoLines({ lines, tlogProofs, keys }: Of<'two-lines'>): ProvedMis
   };
 }
 
-function verifyTwoCheckpoints({ checkpoints, path, keys }: Of<'two-checkpoints'>): ProvedMisbehaviour {
+function verifyTwoCheckpoints({ checkpoints, path, keys }: ProofOf<'two-checkpoints'>): ProvedMisbehaviour {
   const [smaller, larger] = [openWith(keys, checkpoints[0]), openWith(keys, checkpoints[1])];
   const [from, to] = [smaller.checkpoint, larger.checkpoint];
   requireTrue(from.origin === to.origin, 'the checkpoints are for different logs');
@@ -202,7 +202,7 @@ function verifyTwoCheckpoints({ checkpoints, path, keys }: Of<'two-checkpoints'>
   };
 }
 
-function verifyStubAndLine({ stub: text, line }: Of<'stub-and-line'>): ProvedMisbehaviour {
+function verifyStubAndLine({ stub: text, line }: ProofOf<'stub-and-line'>): ProvedMisbehaviour {
   const stub = openStub(text);
   const { leaf, keyid, log } = stub.withheld;
   requireTrue(toHex(leafOf(line)) === leaf, 'the line does not have the leaf of the stub');
@@ -213,11 +213,11 @@ function verifyStubAndLine({ stub: text, line }: Of<'stub-and-line'>): ProvedMis
   );
 }
 
-function verifyTwoStubs({ stubs }: Of<'two-stubs'>): ProvedMisbehaviour {
+function verifyTwoStubs({ stubs }: ProofOf<'two-stubs'>): ProvedMisbehaviour {
   const [one, other] = [openStub(stubs[0]), openStub(stubs[1])];
   const isOfOne = nameOfEvent(placeOf(one)) === nameOfEvent(placeOf(other)) && one.withheld.log === other.withheld.log;
-  requireTrue(isOfOne, 'the stubs are of two events');
-  requireTrue(contradicts(one, other), 'the stubs state the same of the event');
+  requireTrue(isOfOne, 'the stubs are for different events');
+  requireTrue(contradicts(one, other), 'the stubs do not contradict each other');
   return provedByStubs(`The service has signed two stubs of ${nameOfEvent(placeOf(one))} that contradict each other.`, {
     logId: one.withheld.log,
     receiptKeys: [...new Set([one.withheld.keyid, other.withheld.keyid])],
@@ -232,7 +232,7 @@ function placeOf({ chamberId, did, eventId }: ForumEvent) {
   return { stream: chamberId ?? did ?? '', eventId };
 }
 
-/** The root of the first `from` leaves according to the path; undefined if the path does not match the checkpoint. */
+/** Computes the root of the first `from` leaves from the path; undefined if the path does not match the checkpoint. */
 function rootWithin(
   { size, root }: SignedCheckpoint,
   from: number,
@@ -319,7 +319,7 @@ function leafOf(line: string): Uint8Array {
   return lineLeaf(new TextEncoder().encode(line));
 }
 
-/** Takes entries of 32 bytes each, joined. */
+/** Computes the root over concatenated 32-byte entries. */
 function rootOfEntries(entries: Uint8Array): Uint8Array {
   const tree = new GrowingTree(0, [], TREE);
   for (let at = 0; at < entries.length; at += HASH_BYTES) {

@@ -1,10 +1,10 @@
-// Tiles (c2sp.org/tlog-tiles): files into which the tree's hashes and its entries are divided. A tile of level L has 256 hashes, each
-// over 256^L leaves; the rightmost tile of a level may be partial.
+// Tiles (c2sp.org/tlog-tiles): files that contain the tree's hashes and entries. A tile of level L has 256 hashes, each over 256^L
+// leaves; the rightmost tile of a level may be partial.
 import { concatBytes } from '@noble/hashes/utils.js';
 import { HASH_BYTES } from './tree.ts';
 
 export const TILE_WIDTH = 256;
-/** Levels of the tree in one level of tiles. */
+/** The number of tree levels in one level of tiles. */
 export const TILE_HEIGHT = 8;
 const LEVEL_MAX = 63;
 const PATH = /^tile\/(entries|[0-9]{1,2})\/((?:x[0-9]{3}\/){0,5}[0-9]{3})(?:\.p\/([1-9][0-9]{0,2}))?$/;
@@ -41,12 +41,12 @@ export function parseTilePath(path: string): Tile | undefined {
   return isInRange && tilePath(tile) === path ? tile : undefined;
 }
 
-/** The number of hashes, or entries, in all tiles of a level, in a tree of `size` leaves. */
+/** Returns the number of hashes, or entries, in all tiles of a level in a tree of `size` leaves. */
 export function hashesAt(level: Tile['level'], size: number): number {
   return level === ENTRIES ? size : Math.floor(size / TILE_WIDTH ** level);
 }
 
-/** The number of levels of tiles in a tree of `size` leaves. */
+/** Returns the number of tile levels in a tree of `size` leaves. */
 export function levelsOf(size: number): number {
   let levels = 0;
   while (hashesAt(levels, size) > 0) levels++;
@@ -73,7 +73,7 @@ export function* tilesBetween(level: Tile['level'], from: number, to: number): G
   }
 }
 
-/** Takes entries of 32 bytes each, joined. In the bundle each entry is preceded by its length in two bytes. */
+/** Formats concatenated 32-byte entries as a bundle, in which a two-byte length precedes each entry. */
 export function formatEntries(entries: Uint8Array): Uint8Array {
   const count = entries.length / HASH_BYTES;
   const bundle = new Uint8Array(count * (LENGTH_BYTES + HASH_BYTES));

@@ -9,7 +9,7 @@ import { EMPTY_ROOT, HASH_BYTES, TREE, type TreeHash } from './tree.ts';
 export type TileRef = Pick<Tile, 'level' | 'index'>;
 
 export interface StoredTile extends TileRef {
-  /** Hashes or entries, joined. */
+  /** The concatenated hashes or entries. */
   readonly bytes: Uint8Array;
 }
 
@@ -46,7 +46,7 @@ class GrowingLevel {
     this.width = hashes % TILE_WIDTH;
   }
 
-  /** If the tile is full now, returns it and begins the next one. */
+  /** If the tile becomes full, returns it and starts the next one. */
   add(hash: Uint8Array): Omit<StoredTile, 'level'> | undefined {
     this.bytes.set(hash, this.width * HASH_BYTES);
     this.width++;
@@ -84,7 +84,7 @@ export class GrowingTree {
     return this.#size;
   }
 
-  /** The entry has 32 bytes. */
+  /** Appends a 32-byte entry. */
   add(entry: Uint8Array): void {
     const full = this.#entries.add(entry);
     if (full !== undefined) this.#full.push({ level: ENTRIES, ...full });
@@ -113,7 +113,7 @@ export class GrowingTree {
     return full;
   }
 
-  /** The tiles that became full, and the partial tiles that grew. */
+  /** Returns the tiles that became full, and the partial tiles that grew. */
   changedTiles(): readonly StoredTile[] {
     const levels = [[ENTRIES, this.#entries] as const, ...this.#levels.entries()];
     const partial = levels
@@ -129,7 +129,7 @@ export class GrowingTree {
   }
 }
 
-/** The roots of the largest perfect subtrees over adjacent hashes, largest first. */
+/** Returns the roots of the largest perfect subtrees over adjacent hashes, largest first. */
 function peaksOf(hashes: Uint8Array, hashNodes: NodeHash): readonly Uint8Array[] {
   return peakRefs(hashes.length / HASH_BYTES).map(({ eventId, level }) => {
     const end = eventId * HASH_BYTES;
@@ -137,7 +137,7 @@ function peaksOf(hashes: Uint8Array, hashNodes: NodeHash): readonly Uint8Array[]
   });
 }
 
-/** The root over adjacent hashes, whose number is a power of two. */
+/** Returns the root over adjacent hashes, whose number must be a power of two. */
 export function perfectRoot(hashes: Uint8Array, hashNodes: NodeHash): Uint8Array {
   let level = Array.from({ length: hashes.length / HASH_BYTES }, (_, i) => hashAt(hashes, i));
   while (level.length > 1) {
@@ -168,13 +168,13 @@ export function nodesOfTiles(readTiles: ReadTiles, { hashNodes }: TreeHash = TRE
   };
 }
 
-/** The root of the tree of `size` leaves, from its own tiles or those of a larger tree. */
+/** Computes the root of the tree of `size` leaves from its own tiles or those of a larger tree. */
 export async function rootOfTiles(size: number, readTiles: ReadTiles, hash: TreeHash = TREE): Promise<Uint8Array> {
   if (size === 0) return EMPTY_ROOT;
   return foldPeaks(await nodesOfTiles(readTiles, hash)(peakRefs(size)), hash.hashNodes);
 }
 
-/** The tile, and the range of its hashes, from which the node's hash is computed. */
+/** Returns the tile, and the range of its hashes, that determine the node's hash. */
 function spanOf({ eventId, level }: NodeRef): {
   readonly tile: TileRef;
   readonly first: number;

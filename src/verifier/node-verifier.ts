@@ -1,11 +1,11 @@
-// Verification and signing without libsodium: node:crypto in libuv's thread pool, or isSignedBy on the calling thread.
+// Verifies and signs without libsodium: with node:crypto in libuv's thread pool, or with isSignedBy on the calling thread.
 import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { isSignedBy, toVerifyingKey } from '../crypto/verify.ts';
 import { privateKeyOf } from '../keys/private-key.ts';
 import type { VerifyJob } from './verify-queue.ts';
 
-/** Caches the key objects of the last `keysMax` public keys: creating one costs a tenth of a verification. */
+/** Caches up to `keysMax` key objects, because creating one costs a tenth of a verification. */
 export function createNodeVerifier(keysMax: number, settle: (job: VerifyJob, outcome: boolean | Error) => void) {
   const keys = new LRUCache<string, KeyObject>({ max: keysMax });
 
@@ -17,13 +17,13 @@ export function createNodeVerifier(keysMax: number, settle: (job: VerifyJob, out
       keys.set(x, key);
       verify(null, message, key, signature, (error, isValid) => settle(job, error ?? isValid));
     } catch (error) {
-      // Asynchronous, because settling starts the next job, and that job may fail in the same way.
+      // Deferred: settling starts the next job, which may fail too, so a direct call could recurse without bound.
       setImmediate(settle, job, error as Error);
     }
   };
 }
 
-/** Resolves to the 64-byte Ed25519 signature of the message with the key of this 32-byte seed. */
+/** Resolves to the 64-byte Ed25519 signature of the message, with the key of the 32-byte seed. */
 export type Sign = (seed: Uint8Array, message: Uint8Array) => Promise<Uint8Array>;
 
 export interface SignJob {
@@ -43,12 +43,12 @@ export function createNodeSigner(): (job: SignJob) => void {
   };
 }
 
-/** Small, because honest signers never produce signatures that need the fallback. */
+/** Small, because honest signers never need the fallback. */
 const FALLBACK_WAITING_MAX = 32;
 
 /**
- * Decides signatures with an R of small order that a fast verifier has rejected. Returns false if too many are waiting. Each takes about
- * 4 ms of the calling thread; a pause after each leaves time for other work, however many arrive.
+ * Verifies signatures whose R has small order and that the fast verifier has rejected. The returned function returns false if too many
+ * jobs are waiting. Each job takes about 4 ms of the calling thread; the pause after it leaves time for other work.
  */
 export function createFallbackVerifier(pauseMillis: number): (job: VerifyJob) => boolean {
   const waiting: VerifyJob[] = [];

@@ -1,41 +1,41 @@
-// A thread that verifies and signs with libsodium. It may fail to load, or exit at any time; it then returns its unfinished jobs.
+// A thread that verifies and signs with libsodium. If it fails to load or exits, it returns its unfinished jobs.
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { SignJob } from './node-verifier.ts';
 import type { VerifyJob } from './verify-queue.ts';
 
-/** Works for both the sources and the build. */
+/** The extension differs between the sources and the build. */
 const WORKER = new URL(`./sodium-worker${extname(import.meta.url)}`, import.meta.url);
 
-/** The length of a message, as a 32-bit little-endian number. */
+/** The size of a message's length, a 32-bit little-endian integer. */
 export const LENGTH_BYTES = 4;
-/** The length of a public key or a seed. */
+/** The size of a public key or a seed. */
 export const KEY_BYTES = 32;
 export const SIGNATURE_BYTES = 64;
 
-/** For each job, `block` has the length of its message, the key, the signature (if kind is verify) and the message. */
+/** For each job, `block` contains the message's length, the key, the signature (only for `verify`) and the message. */
 export interface Batch {
   readonly kind: 'verify' | 'sign';
   readonly jobs: number;
   readonly block: ArrayBuffer;
 }
 
-/** The thread's first message, once libsodium is loaded. Each later message has the results of a batch. */
+/** The thread's first message, sent when libsodium is loaded. Each later message contains the results of a batch. */
 export const READY = 'ready';
 
 export interface LostThread {
   readonly unverified: readonly VerifyJob[];
   readonly unsigned: readonly SignJob[];
-  /** A thread that was never ready is not replaced, because its replacement would fail too. */
+  /** False if libsodium never loaded: a replacement thread would fail too. */
   readonly wasReady: boolean;
   readonly reason: string;
 }
 
 export interface ThreadListener {
-  /** Called before the jobs of a batch are settled, so that the thread gets its next batch first. */
+  /** Called before the jobs of a batch are settled, so that the thread receives its next batch first. */
   readonly onAnswer: () => void;
   readonly settle: (job: VerifyJob, isValid: boolean) => void;
-  /** Called once, when the thread has ended. */
+  /** Called once, after the thread has ended. */
   readonly onLost: (thread: SodiumThread, lost: LostThread) => void;
 }
 
@@ -45,9 +45,9 @@ export type Jobs =
 
 /** An idle thread does not keep the process alive. */
 export class SodiumThread {
-  /** Whether libsodium is loaded; only then may batches be sent. */
+  /** Whether libsodium is loaded. Batches must not be sent before. */
   isReady = false;
-  /** Batches without results yet. */
+  /** The number of batches without results yet. */
   batches = 0;
   readonly #worker: Worker;
   readonly #sent: Jobs[] = [];
@@ -84,7 +84,7 @@ export class SodiumThread {
     });
   }
 
-  /** Transfers the batch as one block of bytes, so that nothing is cloned. */
+  /** Transfers the batch as one ArrayBuffer, so that nothing is cloned. */
   send(sent: Jobs): void {
     if (this.batches++ === 0) this.#worker.ref();
     this.#sent.push(sent);

@@ -1,4 +1,4 @@
-// The worker program of SodiumThread. Its workerData is the path of libsodium's binding.
+// The worker program of SodiumThread. workerData is the path of the libsodium binding.
 import { createRequire } from 'node:module';
 import { parentPort, workerData } from 'node:worker_threads';
 import { type Batch, KEY_BYTES, LENGTH_BYTES, READY, SIGNATURE_BYTES } from './sodium-thread.ts';
@@ -34,7 +34,7 @@ function verified({ block, jobs }: Batch): Uint8Array<ArrayBuffer> {
   return answers;
 }
 
-/** Returns the signatures, joined. */
+/** Returns the joined signatures. */
 function signed({ block, jobs }: Batch): Uint8Array<ArrayBuffer> {
   const numbers = new DataView(block);
   const signatures = new Uint8Array(jobs * SIGNATURE_BYTES);

@@ -1,5 +1,5 @@
-// Verifies Ed25519 signatures off the main thread by the rule of isSignedBy, with fair queues for callers, and signs there too. Public keys must
-// have passed weaknessOf.
+// Verifies Ed25519 signatures off the main thread by the rule of isSignedBy, with a fair queue, and signs off the main thread too. Public
+// keys must have passed weaknessOf.
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { hasSmallOrderR, type SignatureVerifier } from '../crypto/verify.ts';
@@ -17,30 +17,30 @@ import { type QueueLimits, type VerifyJob, VerifyQueue } from './verify-queue.ts
 const KEYS_MAX = 4096;
 const PENDING_MAX = 16_384;
 /**
- * Enough to keep a thread busy while the main thread does other work, and few enough that the last job waits only some milliseconds. All other
- * jobs wait in the fair queue.
+ * Enough jobs to keep a thread busy while the main thread does other work, but few enough that the last one waits only a few milliseconds.
+ * Further jobs wait in the fair queue.
  */
 const IN_FLIGHT_PER_THREAD_MAX = 128;
-/** Small, so that the main thread can use the first results while the thread computes the next. */
+/** Small, so that the main thread can use the first results while the thread computes the next ones. */
 const BATCH_JOBS_MAX = 16;
-/** One in progress and one queued. Waking a thread costs as much as several signatures, so further jobs wait for the next batch. */
+/** One in progress and one queued. Waking a thread costs as much as verifying several signatures, so further jobs wait for the next batch. */
 const BATCHES_PER_THREAD_MAX = 2;
 const FALLBACK_PAUSE_MILLIS = 30;
 
 export interface VerifierOptions {
-  /** Threads with libsodium; 0 means node:crypto's thread pool. By default one less than the number of cores, but at least one. */
+  /** The number of libsodium threads; 0 means node:crypto's thread pool. Defaults to the number of cores minus one, but at least one. */
   readonly threads?: number;
-  /** Signatures that node:crypto verifies before the threads start; 0 by default. */
+  /** The number of signatures that node:crypto verifies before the threads start. Defaults to 0. */
   readonly threadsAfter?: number;
-  /** Key objects cached for node:crypto. */
+  /** The number of key objects cached for node:crypto. */
   readonly keysMax?: number;
-  /** The maximum number of signatures without a result. */
+  /** The maximum number of pending signatures. */
   readonly pendingMax?: number;
   readonly queueLimits?: Partial<QueueLimits>;
   /** Called when a thread has exited or failed to load libsodium; node:crypto takes over its jobs. */
   readonly onThreadLost?: (reason: string) => void;
   readonly fallbackPauseMillis?: number;
-  /** A larger batch costs less of the main thread, but delays results. */
+  /** Larger batches take less time on the main thread, but delay results. */
   readonly batchJobsMax?: number;
   /** A binding to load instead of the installed one. */
   readonly sodiumPath?: string;
@@ -49,13 +49,13 @@ export interface VerifierOptions {
 export interface SignatureVerifierPool {
   readonly verify: SignatureVerifier;
   readonly sign: Sign;
-  /** Ends the threads. Pending jobs still get results, from node:crypto. */
+  /** Ends the threads. node:crypto completes pending jobs. */
   readonly close: () => Promise<void>;
   /** The number of threads that have loaded libsodium. */
   readonly readyThreads: () => number;
 }
 
-/** node:crypto verifies while no libsodium thread is ready. The fallback verifier decides rejected signatures with an R of small order. */
+/** Until a libsodium thread is ready, node:crypto verifies. The fallback verifier decides rejected signatures whose R has small order. */
 export function createVerifier(options: VerifierOptions = {}): SignatureVerifierPool {
   const { pendingMax = PENDING_MAX, batchJobsMax = BATCH_JOBS_MAX, onThreadLost = () => {} } = options;
   const threadCount = options.threads ?? Math.max(1, availableParallelism() - 1);
@@ -67,7 +67,7 @@ export function createVerifier(options: VerifierOptions = {}): SignatureVerifier
   const waiting = new VerifyQueue(options.queueLimits);
   /** Started jobs that have not been sent yet. */
   const due: VerifyJob[] = [];
-  /** The jobs of one turn of the event loop. A batch of commands gets its responses in one turn. */
+  /** Jobs of the current turn of the event loop, in which a batch of commands gets all its responses. */
   const toSign: SignJob[] = [];
   let inFlight = 0;
   let isClosed = false;

@@ -19,7 +19,7 @@ export interface QueueLimits {
 
 const REGISTERED: QueueLimits = { perKeyMax: 1_024, perNetworkMax: 8_192 };
 const UNREGISTERED: QueueLimits = { perKeyMax: 64, perNetworkMax: 64 };
-/** While both kinds wait, one of this many jobs has an unregistered key. */
+/** While both kinds are waiting, one in this many jobs has an unregistered key. */
 const UNREGISTERED_EVERY_JOBS = 8;
 
 export class VerifyQueue {
@@ -32,7 +32,7 @@ export class VerifyQueue {
     this.#registered = new FairQueue({ ...REGISTERED, ...limits });
   }
 
-  /** Returns false if too many of the caller's jobs wait. */
+  /** Returns false if too many of the caller's jobs are waiting. */
   push(job: VerifyJob, caller: VerifyCaller): boolean {
     const isTaken = (caller.did === undefined ? this.#unregistered : this.#registered).push(job, caller);
     if (isTaken) this.size++;
@@ -56,7 +56,7 @@ interface Network {
   waiting: number;
 }
 
-/** Networks take turns, and so do the keys of each network: the first entry of a map is served next and then moves to the end. */
+/** Serves networks in turn, and the keys of each network in turn: the first map entry is served next and then moves to the end. */
 class FairQueue {
   readonly #limits: QueueLimits;
   readonly #networks = new Map<string, Network>();

@@ -1,5 +1,5 @@
-// How an HTTP endpoint is described. Descriptions are next to their routes; the OpenAPI document and the reference page
-// are made from them.
+// The types of endpoint descriptions. Descriptions are next to their routes; the OpenAPI document and the reference page are generated
+// from them.
 import type * as v from 'valibot';
 import type { ErrorCode } from './errors.ts';
 import type { Bounds } from './parameters.ts';
@@ -7,22 +7,22 @@ import { LOG_ID } from './values.ts';
 
 export interface Endpoint {
   readonly method: 'get' | 'post' | 'put' | 'options';
-  /** The router's pattern, e.g. `/chambers/:id`; a last parameter `:name{.+}` may hold slashes. */
+  /** The router's pattern, e.g. `/chambers/:id`; a final parameter `:name{.+}` may contain slashes. */
   readonly path: string;
   readonly operationId: string;
   readonly tag: 'Service' | 'Accounts' | 'Chambers' | 'Moves' | 'Allocations' | 'Ideas' | 'Events' | 'Log';
   readonly summary: string;
   readonly description: string;
-  /** Absent for an endpoint without signatures. */
+  /** Absent if the endpoint takes no signature. */
   readonly signed?: 'always' | 'optional';
-  /** Query parameters and headers; path parameters are described once for all endpoints. */
+  /** Query parameters and headers. Path parameters are described once for all endpoints. */
   readonly parameters?: readonly Parameter[];
   readonly body?: JsonContent & { readonly isOptional: boolean | undefined };
-  /** The responses by status, errors excluded. */
+  /** Successful responses by status. */
   readonly responses: Readonly<Record<number, ResponseDescription>>;
-  /** Errors in addition to those of every endpoint, every signed one and every one with a path parameter. */
+  /** Errors in addition to those common to all endpoints, to signed endpoints and to endpoints with a path parameter. */
   readonly errors?: readonly ErrorCode[];
-  /** Headers of these errors, in addition to those that an error always has. */
+  /** Headers of these errors, in addition to the headers of every error. */
   readonly errorHeaders?: Readonly<Partial<Record<ErrorCode, readonly 'Retry-After'[]>>>;
 }
 
@@ -40,16 +40,16 @@ export interface ResponseDescription {
   readonly description: string;
   /** Headers in addition to Access-Control-Allow-Origin, which every response has. */
   readonly headers?: readonly ('Log-Id' | 'Cache-Control' | 'ETag')[] | undefined;
-  /** Absent for a response without a body; several when the client's Accept header chooses. */
+  /** Absent if the response has no body; an array if the client's Accept header selects the content. */
   readonly content?: Content | readonly Content[];
 }
 
 export type Content = JsonContent | TextContent;
 
 interface JsonContent {
-  /** application/json where absent. */
+  /** Defaults to application/json. */
   readonly type?: 'application/http-message-signatures-directory+json';
-  /** Names the schema's component. */
+  /** The name of the schema component. */
   readonly name: string;
   readonly schema: v.GenericSchema;
   readonly example: unknown;
@@ -65,16 +65,16 @@ interface TextContent {
   readonly description: string;
   /** The schema of each line or message. */
   readonly event?: 'ChamberEvent' | 'AccountEvent';
-  /** Built from a line of a log. */
+  /** Builds the example from a line of a log. */
   readonly example: (line: string) => string;
 }
 
-/** Cache-Control of what never changes (RFC 8246): any cache may keep it for a year. */
+/** Cache-Control for immutable responses (RFC 8246), which any cache may keep for a year. */
 export const IMMUTABLE = 'public, max-age=31536000, immutable';
-/** Cache-Control of responses with texts of agents, which change only if a text is withheld: no cache keeps it for longer than a day. */
+/** Cache-Control for responses with agents' texts. They change only if a text is withheld, so caches may keep them for a day at most. */
 export const IMMUTABLE_TEXTS = 'public, max-age=86400, immutable';
 
-/** Ids and counts go beyond the 32 bits that typed languages take for an integer without a format. */
+/** int64, because typed languages assume 32 bits for an integer without a format. */
 export const NATURAL = { type: 'integer', format: 'int64', minimum: 0, maximum: Number.MAX_SAFE_INTEGER } as const;
 export const POSITIVE = { ...NATURAL, minimum: 1 } as const;
 
@@ -89,7 +89,7 @@ export function query(name: string, description: string, schema: Parameter['sche
   return { name, in: 'query', description, schema };
 }
 
-/** The bounds of a list's `limit`, and the value that counts when it is absent. */
+/** The bounds and the default of a list's `limit`. */
 export const LIST_LIMIT = { min: 1, max: 200, fallback: 50 } as const;
 export const EVENTS_LIMIT = { min: 1, max: 10_000, fallback: 1_000 } as const;
 

@@ -1,4 +1,4 @@
-// Every error of the service: a closed set of codes, each with its HTTP status (specification, Errors).
+// The service's errors: a closed set of codes, each with an HTTP status (specification, Errors).
 import type { AdmissionRule, Hex, Millis } from './values.ts';
 
 const STATUS = {
@@ -27,42 +27,41 @@ export type ErrorCode = keyof typeof STATUS;
 
 export const ERROR_CODES = Object.keys(STATUS) as readonly ErrorCode[];
 
-/** The signature base and digest that the service built from a request whose signature it rejected. */
+/** The signature base and digest that the service computed from a request whose signature it rejected. */
 export interface ExpectedSignature {
   readonly signatureBase: string;
   readonly contentDigest: string;
 }
 
-/** An event that an agent saw with another leaf than this log has for it; null if this log has no such event. */
+/** An event whose leaf in this log differs from the one that the agent saw. `leaf` is null if this log has no such event. */
 export interface HistoryConflict {
   readonly eventId: number;
   readonly seen: Hex;
   readonly leaf: Hex | null;
 }
 
-/** The checks of a signature, in their order. */
+/** The checks of a signature, in order. */
 export const SIGNATURE_STEPS = ['form', 'digest', 'key', 'registration', 'verification', 'age'] as const;
 export type SignatureStep = (typeof SIGNATURE_STEPS)[number];
 
-/** What programs need of an error in addition to its code, each member where the error depends on it. */
+/** Data for programs, in addition to the error code. Each member occurs only in errors that depend on it. */
 export interface ErrorData {
-  /** What the service built from a request whose signature does not verify, to compare with one's own. */
+  /** For a signature that does not verify: the values that the service computed, for comparison with the client's own. */
   readonly expected?: ExpectedSignature | undefined;
-  /** The check of a signature that failed. */
+  /** The signature check that failed. */
   readonly step?: SignatureStep | undefined;
-  /** The service's time when it rejected the request, as a timestamp. */
+  /** The service's time when it rejected the request; an ISO 8601 timestamp. */
   readonly serviceTime?: string | undefined;
-  /** The last event of the log, for a cursor beyond it. */
+  /** The id of the log's last event, if the cursor is beyond it. */
   readonly head?: number | undefined;
-  /** What the agent saw, and what is here. */
   readonly history?: HistoryConflict | undefined;
-  /** How long the caller should wait before it sends the same request again. */
+  /** How long the caller should wait before retrying. */
   readonly retryAfterSeconds?: number | undefined;
-  /** The rules of a chamber's admission that the caller does not meet. */
+  /** The chamber's admission rules that the caller does not meet. */
   readonly failedRules?: readonly AdmissionRule[] | undefined;
 }
 
-/** The same as members of a body, whose JSON leaves out those that are undefined. */
+/** Returns the data as members of a response body. JSON omits undefined members. */
 export function toMembers(data: ErrorData) {
   const { step, expected, serviceTime, head, history, retryAfterSeconds: retryAfter, failedRules } = data;
   return { step, expected, serviceTime, head, history, retryAfter, failedRules };
@@ -73,7 +72,7 @@ export interface ErrorBody extends Partial<ReturnType<typeof toMembers>> {
   readonly detail: string;
 }
 
-/** An error that the caller may read: `detail` names what was wrong and reveals no internals. */
+/** An error that is reported to the caller, so `detail` must not reveal internals. */
 export class ForumError extends Error implements ErrorData {
   readonly code: ErrorCode;
   readonly step: ErrorData['step'];
@@ -85,7 +84,7 @@ export class ForumError extends Error implements ErrorData {
   readonly failedRules: ErrorData['failedRules'];
 
   constructor(code: ErrorCode, detail: string, { cause, ...data }: ErrorData & { readonly cause?: unknown } = {}) {
-    // Any client can cause such an error, and its stack trace would cost more than all else in a rejected request.
+    // Any client can cause such an error, and a stack trace would cost more than everything else in a rejected request.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     super(detail, { cause });
@@ -108,17 +107,17 @@ export function statusOf(code: ErrorCode): number {
   return STATUS[code];
 }
 
-/** FORUM_ERR_VALIDATION; `detail` begins with the member, parameter or header at fault where there is one. */
+/** FORUM_ERR_VALIDATION. `detail` begins with the invalid member, parameter or header, if there is one. */
 export function invalid(detail: string, data: ErrorData = {}): ForumError {
   return new ForumError('FORUM_ERR_VALIDATION', detail, data);
 }
 
-/** FORUM_ERR_UNAVAILABLE, to be retried after a second. */
+/** FORUM_ERR_UNAVAILABLE, with a retry after one second. */
 export function unavailable(detail: string, cause?: unknown): ForumError {
   return new ForumError('FORUM_ERR_UNAVAILABLE', detail, { retryAfterSeconds: 1, cause });
 }
 
-/** FORUM_ERR_RATE; `what` is e.g. `requests from your address`. */
+/** FORUM_ERR_RATE. `what` is, for example, `requests from your address`. */
 export function rateError(wait: Millis, what: string): ForumError {
   const seconds = Math.max(1, Math.ceil(wait / 1000));
   return new ForumError('FORUM_ERR_RATE', `too many ${what}: retry in ${seconds} s`, { retryAfterSeconds: seconds });

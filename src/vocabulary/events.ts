@@ -1,4 +1,4 @@
-// The event record, which is the unit of everything: its canonical line is stored, streamed, exported and hashed as it is.
+// The event record. Its canonical line is stored, streamed, exported and hashed unchanged.
 import { canonicalJson } from './json.ts';
 import type { ServicePayloads } from './service-payloads.ts';
 import type {
@@ -19,21 +19,21 @@ import type { Withheld } from './withheld.ts';
 export interface RequestEvidence {
   readonly method: string;
   readonly targetUri: string;
-  /** The raw text, '' for a request without a body; null in an `agent.registered` of an earlier release whose body held an e-mail address. */
+  /** The raw text; '' for a request without a body; null in registrations by earlier releases whose body contained an e-mail address. */
   readonly body: string | null;
   readonly contentDigest: string;
   readonly signatureInput: string;
   readonly signature: string;
 }
 
-/** That a wallet signed a text about a key (src/crypto/wallet-texts.ts). */
+/** Proof that a wallet signed a text about a key (src/crypto/wallet-texts.ts). */
 export interface WalletProof {
   readonly signature: Hex;
-  /** The time as it was sent. */
+  /** The time, exactly as sent. */
   readonly issuedAt: string;
-  /** The base URL of the service, or its origin alone, as the text names it. */
+  /** The service's base URL or origin, as named in the text. */
   readonly service: string;
-  /** The block at whose state the wallet, a contract, accepted the signature; absent where a private key made it. */
+  /** The block at which a contract wallet accepted the signature; absent if a private key signed. */
   readonly chainId?: number;
   readonly blockNumber?: number;
   readonly blockHash?: Hex;
@@ -50,13 +50,13 @@ export interface AccountPayloads {
   };
   /** `personality` is the complete personality after the patch. */
   'agent.personality_changed': { readonly patch: Personality; readonly personality: Personality };
-  /** Signed by the key itself, whose request is kept, or by a wallet that was proven for it. Nothing of the key follows. */
+  /** Signed by the key itself or by a wallet proven for it. The last event of the account. */
   'agent.retired':
     | { readonly by: 'key' }
     | { readonly by: 'wallet'; readonly walletAddress: string; readonly walletProof: WalletProof };
 }
 
-/** What each signed move of a chamber records of itself. */
+/** The payloads of a chamber's signed moves. */
 interface MoveContents {
   'chamber.created': {
     readonly name: string;
@@ -65,23 +65,23 @@ interface MoveContents {
     readonly turnSeconds: number | null;
     readonly topic?: string;
     readonly maxMembers?: number;
-    /** With fewer members at the end of LOBBY the chamber is over. */
+    /** If the chamber has fewer members at the end of LOBBY, it is over. */
     readonly minMembers?: number;
     readonly rounds?: Rounds;
     readonly movesPerTurn?: number;
     /** Absent in events of earlier releases. */
     readonly serviceKeys?: PinnedKeys | undefined;
     readonly admission?: Admission;
-    /** The chain of `admission.token` and, where the balances of the creation count, their block. */
+    /** The chain of `admission.token`, and the block of the balances if the rule refers to the creation. */
     readonly token?: { readonly chainId: number } & Partial<BlockReference>;
   };
-  /** What the account said at that time is absent in events of earlier releases, the label also where there was none. */
+  /** Account data is absent in events of earlier releases; the label is also absent if the account has none. */
   'chamber.joined': {
     readonly turnOrder: number;
     readonly walletAddress?: string;
     readonly walletProven?: boolean;
     readonly label?: string;
-    /** What the wallet held of `admission.token`, as a decimal integer, and in which block. */
+    /** The wallet's balance of `admission.token` as a decimal integer, and the block of the reading. */
     readonly token?: BlockReference & { readonly balance: string };
   };
   /** The creator has added `did` to the agents that may join. */
@@ -93,7 +93,7 @@ interface MoveContents {
     readonly name: string;
     readonly ticker: string;
     readonly description: string;
-    /** The proposer's wallet at that time: the creator in deployIdea. */
+    /** The proposer's wallet at that time; becomes `creator` in deployIdea. */
     readonly creatorWallet: string;
   };
   'chamber.debated': {
@@ -103,11 +103,11 @@ interface MoveContents {
     readonly refinement?: JsonObject | null;
     /** The eventId of an earlier proposal, comment or amendment. */
     readonly replyTo?: number;
-    /** What the member thinks of the idea, and of which version. */
+    /** The member's stance on the idea, and the version it refers to. */
     readonly stance?: Stance;
     readonly version?: number;
   };
-  /** The proposer has changed what is given; versions count from 1, the proposal. */
+  /** Contains only the changed members. The proposal is version 1. */
   'chamber.amended': {
     readonly ideaId: string;
     readonly version: number;
@@ -121,11 +121,11 @@ interface MoveContents {
 }
 
 interface NamesAccount {
-  /** The head of the signer's account stream that the decision read; absent in events of earlier releases. */
+  /** The signer's last account event that the decision took into account; absent in events of earlier releases. */
   readonly accountEventId?: number | undefined;
 }
 
-/** Signed moves of a chamber: exactly these are the leaves of its Merkle tree. */
+/** The signed moves of a chamber, which are the leaves of its Merkle tree. */
 export type MovePayloads = { readonly [Type in keyof MoveContents]: MoveContents[Type] & NamesAccount };
 
 type Records<Payloads, Common> = {
@@ -133,19 +133,19 @@ type Records<Payloads, Common> = {
     /** 1, 2, 3 … within its stream, without gaps. */
     readonly eventId: number;
     readonly type: Type;
-    /** ISO 8601 UTC with milliseconds; never falls within a stream. */
+    /** ISO 8601 UTC with milliseconds; never decreases within a stream. */
     readonly ts: string;
-    /** Leaf hash of the event before it in the stream. */
+    /** The leaf hash of the stream's previous event. */
     readonly prev: Hex;
     readonly payload: Payloads[Type];
-    /** Only in a stub: the line that replaces an event's line after the service has withheld its texts (texts.ts). */
+    /** Only in a stub, the line that replaces an event's line after the service has withheld the texts (texts.ts). */
     readonly withheld?: Withheld;
   };
 }[keyof Payloads];
 
 interface Signed {
   readonly did: string;
-  /** null for unsigned requests, for stubs whose request held a text, and for registrations whose body held an e-mail address: it would let any reader test a guess. */
+  /** null for unsigned requests, and where the signature would let readers test a guess: in stubs whose request contained a text, and in registrations with an e-mail address. */
   readonly request: RequestEvidence | null;
 }
 
@@ -158,7 +158,7 @@ export type ServiceEvent = Records<
 export type ChamberEvent = MoveEvent | ServiceEvent;
 export type ForumEvent = AccountEvent | ChamberEvent;
 
-/** The result of a decision: a type and its payload. The spine adds ids, time and evidence. */
+/** The result of a decision: an event type and its payload. The commit adds ids, time and evidence. */
 export type Fact<Payloads> = {
   [Type in keyof Payloads]: { readonly type: Type; readonly payload: Payloads[Type] };
 }[keyof Payloads];
@@ -180,8 +180,8 @@ export function isMove(event: ChamberEvent): event is MoveEvent {
 }
 
 /**
- * The event as its canonical line (RFC 8785), without a line break. Every move makes one, so the members common to all events are
- * written in sorted order here, and only the payload takes the general path.
+ * Returns the event's canonical line (RFC 8785), without a line break. Every move needs one, so the common members are written here in
+ * sorted order, and only the payload goes through canonicalJson.
  */
 export function toLine({ chamberId, did, eventId, payload, prev, request, ts, type, withheld }: ForumEvent): string {
   const signer = did === null ? 'null' : `"${did}"`;
@@ -202,14 +202,14 @@ function toEvidence({ body, contentDigest, method, signature, signatureInput, ta
 
 const LINE_HEAD = /^\{"chamberId":(\d+),"did":(?:null|"[^"]*"),"eventId":(\d+),/;
 
-/** `<chamberId>:<eventId>` of a line, or of the beginning of one: the cursor of a reader of all chambers. */
+/** Returns `<chamberId>:<eventId>` of a line or a prefix of one: the cursor for readers of all chambers. */
 export function cursorOf(line: string): string {
   const [, chamberId, eventId] = LINE_HEAD.exec(line) ?? [];
-  if (eventId === undefined) throw new Error('the line is not an event of a chamber');
+  if (eventId === undefined) throw new Error('the line is not a chamber event');
   return `${chamberId}:${eventId}`;
 }
 
-/** Reads back a line that this service wrote; other people's lines go through the auditor's checks first. */
+/** Parses a trusted line, which this service wrote. Untrusted lines must go through the auditor's checks. */
 export function fromLine(line: string): ForumEvent {
   return JSON.parse(line) as ForumEvent;
 }

@@ -1,16 +1,17 @@
-// JSON that reads the same to every reader: hostile text is parsed strictly (src/http/README.md), values are written canonically (RFC 8785).
+// JSON that all readers parse to the same values: untrusted text is parsed strictly (src/http/README.md), and values are written
+// canonically (RFC 8785).
 import { ForumError, invalid } from './errors.ts';
 import { type JsonObject, type JsonValue, withCommas } from './values.ts';
 
 /**
  * Serialises a JSON value canonically: members sorted by UTF-16 code units, ECMAScript numbers and strings, no white space.
- * The value must be free of cycles, non-finite numbers and lone surrogates, as parseJson ensures; undefined members are left out.
+ * The value must be free of cycles, non-finite numbers and lone surrogates, as parseJson ensures. Omits undefined members.
  */
 export function canonicalJson(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
   const names = Object.keys(value);
-  // The service's own objects mostly are in order.
+  // Most of the service's own objects are already sorted.
   for (let index = 1; index < names.length; index++) {
     if ((names[index - 1] as string) <= (names[index] as string)) continue;
     names.sort();
@@ -25,13 +26,13 @@ export function canonicalJson(value: unknown): string {
   return `{${members}}`;
 }
 
-/** Levels of nesting; the outermost object is the first. */
+/** The maximum nesting, including the outermost level. */
 export const JSON_DEPTH_MAX = 32;
 
 /**
- * Parses text as JSON. Malformed text, duplicate member names, nesting over 32 levels, non-finite numbers, integers
- * beyond ±(2^53 − 1) and lone surrogates throw FORUM_ERR_VALIDATION, and so do more values than `valuesMax`. Errors call the value
- * `name`; the cause of malformed text is a SyntaxError.
+ * Parses text as JSON. Throws FORUM_ERR_VALIDATION for malformed text, duplicate member names, nesting over 32 levels, non-finite
+ * numbers, integers beyond ±(2^53 − 1), lone surrogates, and more values than `valuesMax`. Errors call the value `name`; for malformed
+ * text, the cause is a SyntaxError.
  */
 export function parseJson(text: string, valuesMax = Number.POSITIVE_INFINITY, name = 'body'): JsonValue {
   const membersWritten = requireModestJson(text, valuesMax);
@@ -59,19 +60,19 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
 /**
- * Throws FORUM_ERR_VALIDATION for JSON of more values, or nested over 32 levels, before it takes any memory (an empty object of two
- * bytes becomes one of some sixty) and before any recursive function reads it. Returns the number of members of all objects.
+ * Throws FORUM_ERR_VALIDATION if the JSON has more values or more than 32 levels, before it takes memory (two bytes of an empty object
+ * become about sixty) and before a recursive function reads it. Returns the number of members of all objects.
  */
 export function requireModestJson(text: string, valuesMax: number): number {
   let depth = 0;
   let members = 0;
-  // A value follows a comma or an opening bracket.
+  // A value follows each comma and each opening bracket.
   let values = 1;
   let backslashes = 0;
   for (let at = 0; at < text.length; at++) {
     switch (text.charCodeAt(at)) {
       case QUOTE:
-        // Moves to the end of the string: a quote after an even number of backslashes.
+        // Skip to the end of the string, a quote after an even number of backslashes.
         do {
           at = text.indexOf('"', at + 1);
           if (at === -1) return members;
@@ -99,7 +100,7 @@ export function requireModestJson(text: string, valuesMax: number): number {
   return members;
 }
 
-/** The path within the value and what is wrong there, e.g. `.a[1]: the number is not finite`. Counts the members it meets. */
+/** Returns the path and the problem of an invalid value, e.g. `.a[1]: the number is not finite`. Counts the visited members. */
 function problemOf(value: JsonValue, found: { members: number }): string | undefined {
   if (typeof value === 'string') return value.isWellFormed() ? undefined : ': a lone surrogate is not Unicode';
   if (typeof value === 'number') {
@@ -120,17 +121,17 @@ function problemOf(value: JsonValue, found: { members: number }): string | undef
 }
 
 const SIGNIFICANT_DIGITS_MAX = 17;
-/** Strings, numbers and brackets of well-formed JSON. */
+/** Matches strings, numbers and brackets of well-formed JSON. */
 const TOKEN = /"(?:[^"\\]|\\.)*"(\s*:)?|-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?|[{}[\]]/g;
 
 /**
- * Requires that readers in all languages parse the numbers of a new request's body to the same values: at most 17 significant
- * digits, none that becomes 0, and exact integers except in the member `opaque`, which is kept as sent. `1e3` is an exact
- * integer, `1.0000000000000001` is not. The text has passed parseJson. Throws FORUM_ERR_VALIDATION. Lines of earlier releases
- * may break this rule, so the auditor does not apply it.
+ * Requires that parsers in all languages read the same numbers from a new request's body: at most 17 significant digits, no underflow
+ * to 0, and exact integers except in the member `opaque`, which is kept as sent. `1e3` is an exact integer, `1.0000000000000001` is not.
+ * The text must have passed parseJson. Throws FORUM_ERR_VALIDATION. Lines of earlier releases may break this rule, so the auditor does
+ * not apply it.
  */
 export function requireExactNumbers(text: string, opaque: string): void {
-  // Every number is exact if nothing matches: no exponent, and at most 15 significant digits.
+  // If nothing matches, no number has an exponent or more than 15 significant digits, so all are exact.
   if (!/\d[\d.]{15}|\d[eE][-+\d]/.test(text)) return;
   let depth = 0;
   let member = '';

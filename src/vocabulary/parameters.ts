@@ -1,19 +1,19 @@
-// Path and query parameters: text from the URL to values, or an error that names the parameter.
+// Parses path and query parameters. Errors name the parameter.
 import { invalid } from './errors.ts';
 import { suggestion } from './suggestion.ts';
 import { withCommas } from './values.ts';
 
-/** Text that is an id, unless it is beyond the exact integers. */
+/** Matches an id, which may still exceed the safe integers. */
 export const ID = /^[1-9]\d{0,15}$/;
 const NATURAL = /^(0|[1-9]\d{0,15})$/;
 
-/** A chamber or event id; undefined for text that is not an id: the route then returns "not found". */
+/** Parses a chamber or event id. Returns undefined for other text, for which the route responds "not found". */
 export function parseId(text: string | undefined): number | undefined {
   const id = Number(text);
   return text !== undefined && ID.test(text) && Number.isSafeInteger(id) ? id : undefined;
 }
 
-/** The event id after which to continue; undefined when absent. Throws FORUM_ERR_VALIDATION. */
+/** Parses the event id after which to continue; undefined if absent. Throws FORUM_ERR_VALIDATION. */
 export function parseCursor(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const cursor = Number(text);
@@ -40,7 +40,7 @@ export function requireQuery(url: string, known: readonly string[]): void {
   }
 }
 
-/** Whether the parameter is present; its only valid value is 1. Throws FORUM_ERR_VALIDATION. */
+/** Returns whether the parameter is present. Its only valid value is 1. Throws FORUM_ERR_VALIDATION. */
 export function parseSwitch(name: string, text: string | undefined): boolean {
   if (text === undefined || text === '1') return text === '1';
   throw invalid(`${name}: must be 1`);
@@ -51,7 +51,7 @@ export interface Bounds {
   readonly max: number;
 }
 
-/** An integer within bounds; undefined when absent. Throws FORUM_ERR_VALIDATION. */
+/** Parses an integer within bounds; undefined if absent. Throws FORUM_ERR_VALIDATION. */
 export function parseInteger(name: string, text: string | undefined, { min, max }: Bounds): number | undefined {
   if (text === undefined) return undefined;
   const value = NATURAL.test(text) ? Number(text) : Number.NaN;

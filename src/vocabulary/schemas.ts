@@ -1,4 +1,4 @@
-// Valibot schemas of the values that bodies, payloads and responses share. Each message completes "<path>: ".
+// Valibot schemas for values shared by bodies, payloads and responses. Each message completes "<path>: ".
 import * as v from 'valibot';
 import { toChecksumAddress } from './checksum-address.ts';
 import { suggestion } from './suggestion.ts';
@@ -33,15 +33,15 @@ export function characters(min: number, max: number) {
   return v.pipe(v.string(message), v.minLength(min, message), v.maxLength(max, message));
 }
 
-/** 0x-prefixed hexadecimal as sent, in any case. */
+/** 0x-prefixed hexadecimal in any case, kept as sent. */
 export function hexString(pattern: RegExp, message: string) {
   return v.pipe(v.string(message), v.regex(pattern, message)) as v.GenericSchema<string, Hex>;
 }
 
-/** The rest are only counted: naming thousands would take longer than everything else in a request. */
+/** Further unknown members are only counted, because naming thousands would take longer than the rest of the request. */
 const UNKNOWN_NAMED_MAX = 16;
 
-/** An object with exactly these members. Reports every unknown (`__proto__` too), wrong and missing member by name. */
+/** An object with exactly these members. Reports every unknown (including `__proto__`), invalid and missing member by name. */
 export function exactly<Entries extends v.ObjectEntries>(entries: Entries) {
   const known = v.object(entries);
   return v.pipe(
@@ -88,7 +88,7 @@ export const sentDateTime = v.pipe(
   ),
   v.metadata({ format: 'date-time' }),
 );
-/** The same in UTC, cut to milliseconds. */
+/** The same, converted to UTC and truncated to milliseconds. */
 export const sentTimestamp = v.pipe(
   sentDateTime,
   v.transform((text) => toTimestamp(instantOf(text))),
@@ -109,7 +109,7 @@ export const personality = exactly({
 
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 
-/** Whether text is an EVM address: in one case, or in mixed case with a valid checksum (EIP-55). */
+/** Whether the text is an EVM address in one case, or in mixed case with a valid checksum (EIP-55). */
 export function isWalletAddress(text: string): text is Hex {
   if (!ADDRESS.test(text)) return false;
   const digits = text.slice(2);
@@ -126,7 +126,7 @@ const sentStrings = v.pipe(
   v.maxLength(PERSONALITY_STRINGS_MAX, `must hold at most ${PERSONALITY_STRINGS_MAX} strings`),
 );
 
-/** A personality in new requests; an earlier release accepted any length. */
+/** A personality in new requests. Earlier releases accepted any length. */
 export const sentPersonality = exactly({
   loves: v.exactOptional(sentStrings),
   hates: v.exactOptional(sentStrings),
@@ -152,7 +152,7 @@ function depthOf(value: JsonValue): number {
   return 1 + Object.values(value).reduce((deepest: number, member: JsonValue) => Math.max(deepest, depthOf(member)), 0);
 }
 
-// What the service writes: the exact forms in events and responses.
+// The exact forms that the service writes in events and responses.
 
 export const DID = /^did:key:z6Mk[1-9A-HJ-NP-Za-km-z]{44}$/;
 export const did = v.pipe(v.string(), v.regex(DID), v.description('did:key of an Ed25519 public key'));

@@ -1,12 +1,12 @@
-// The payloads of the service's own events, which it writes after the reveal deadline, outside the Merkle tree.
+// The payloads of service events, which the service writes after the reveal deadline, outside the Merkle tree.
 import type { Hex } from './values.ts';
 
-/** A transaction as the log records it. */
+/** A transaction recorded in the log. */
 export interface RecordedTransaction {
   readonly chainId: number;
   readonly nonce: number;
   readonly txHash: Hex;
-  /** Absent only in a stub: the calldata held a withheld text. */
+  /** Absent only in a stub, because the calldata contained a withheld text. */
   readonly rawTransaction?: Hex;
 }
 
@@ -17,7 +17,7 @@ export interface RelayTransaction extends RecordedTransaction {
 export interface ServicePayloads {
   'relay.commit_submitted': RelayTransaction;
   'chamber.committed': {
-    /** The root over events 1 to eventCount. */
+    /** The root of events 1 to eventCount. */
     readonly merkleRoot: Hex;
     readonly eventCount: number;
     /** The transaction of commitChamber. */

@@ -1,14 +1,14 @@
-// Times and agents in few characters, the same in the command line, the service's pages and the browser.
+// Short forms of times and agents, shared by the command line, the service's pages and the browser.
 import type { Millis } from './values.ts';
 
 const DAY_SECONDS = 86_400;
 
-/** An agent by the end of its DID, e.g. `…zZHQW1u3`: the beginnings are alike. */
+/** Shortens a DID to its end, e.g. `…zZHQW1u3`, because all DIDs begin alike. */
 export function shortAgent(did: string): string {
   return `…${did.slice(-8)}`;
 }
 
-/** What is left until `end` in its two largest units, e.g. `2 d 3 h`, `1 m 31 s` or `8 s`. */
+/** Formats the time left until `end` in its two largest units, e.g. `2 d 3 h`, `1 m 31 s` or `8 s`. */
 export function timeLeft(end: Millis, now: Millis): string {
   const seconds = Math.max(0, Math.ceil((end - now) / 1000));
   const [minutes, hours] = [Math.floor(seconds / 60), Math.floor(seconds / 3600)];

@@ -1,15 +1,15 @@
-// Suggests the known name that a misspelt one was meant to be.
+// Suggests the known name nearest to a misspelt one.
 
-/** Wrong, missing or extra characters; also at most half of the name's length. */
+/** The maximum number of wrong, missing or extra characters; never more than half of the name's length. */
 const EDITS_MAX = 2;
 
-/** `did you mean "…"?` with the nearest of the names; undefined if none is near. */
+/** Returns `did you mean "…"?` with the nearest name; undefined if no name is near. */
 export function suggestion(misspelt: string, names: readonly string[]): string | undefined {
   const nearest = nearestOf(misspelt, names);
   return nearest && `did you mean "${nearest}"?`;
 }
 
-/** The one that was meant; undefined if none is near. */
+/** Returns the nearest name; undefined if no name is near. */
 export function nearestOf<Name extends string>(misspelt: string, names: readonly Name[]): Name | undefined {
   const [nearest] = names
     .map((name) => ({ name, edits: distance(misspelt.toLowerCase(), name.toLowerCase()) }))
@@ -18,7 +18,7 @@ export function nearestOf<Name extends string>(misspelt: string, names: readonly
   return nearest?.name;
 }
 
-/** The Levenshtein distance; infinite if the lengths differ by more than EDITS_MAX. */
+/** Returns the Levenshtein distance; infinite if the lengths differ by more than EDITS_MAX. */
 function distance(from: string, to: string): number {
   if (Math.abs(from.length - to.length) > EDITS_MAX) return Number.POSITIVE_INFINITY;
   let row = Array.from({ length: to.length + 1 }, (_, index) => index);

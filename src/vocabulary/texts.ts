@@ -1,5 +1,5 @@
-// The texts of each type of event, which a service can withhold, and what replaces them. A type that is not listed has none, so no
-// withholding hides a vote.
+// The texts of each event type that a service can withhold, and their replacements. Unlisted types have none, so a service can't hide
+// a vote.
 import type { AccountPayloads, MovePayloads } from './events.ts';
 import { canonicalJson, parseJson } from './json.ts';
 import type { ServicePayloads } from './service-payloads.ts';
@@ -14,7 +14,7 @@ type Replacements<Type extends keyof Payloads> = {
   readonly [Name in Names<Payloads[Type]>]?: JsonValue | typeof ABSENT;
 };
 
-/** For each text of a type what replaces it in the payload; requests have them under the same names. */
+/** The replacement of each text in the payload. Requests contain the texts under the same names. */
 const TEXTS: { readonly [Type in keyof Payloads]?: Replacements<Type> } = {
   'agent.registered': { label: ABSENT, personality: {} },
   'agent.personality_changed': { patch: {}, personality: {} },
@@ -27,14 +27,14 @@ const TEXTS: { readonly [Type in keyof Payloads]?: Replacements<Type> } = {
   'idea.deploy_failed': { reason: WITHHELD_TEXT },
 };
 
-/** Their texts come from the account or from the service: no request holds them. */
+/** Types whose texts come from the account or the service, so that no request contains them. */
 const NOT_SENT: ReadonlySet<string> = new Set<keyof Payloads>([
   'chamber.joined',
   'relay.deploy_submitted',
   'idea.deploy_failed',
 ]);
 
-/** What only a stub may lack, though its type always has it. */
+/** Required members that only a stub may lack. */
 const ABSENT_IN_STUBS: { readonly [Type in keyof Payloads]?: readonly Names<Payloads[Type]>[] } = {
   'chamber.debated': ['refinement'],
   'relay.deploy_submitted': ['rawTransaction'],
@@ -51,7 +51,7 @@ export function hasTexts(type: string): boolean {
   return Object.hasOwn(TEXTS, type);
 }
 
-/** The names of the type's texts that a payload, or a request's body, holds: what is withheld already is no text. */
+/** Returns the names of the texts in a payload or a request's body. A replacement does not count as a text. */
 export function textsIn(type: string, holder: object): readonly string[] {
   const held = ([name, replacement]: Replacement) => {
     const value = Object.hasOwn(holder, name) ? (holder as Readonly<Record<string, unknown>>)[name] : null;
@@ -62,23 +62,23 @@ export function textsIn(type: string, holder: object): readonly string[] {
     .map(([name]) => name);
 }
 
-/** The payload without its texts. A member that was absent stays absent. */
+/** Returns the payload without its texts. Absent members stay absent. */
 export function withoutTexts<Payload extends object>(type: string, payload: Payload): Payload {
   const without = { ...payload } as Record<string, unknown>;
   for (const [name, replacement] of replacementsOf(type)) {
     if (replacement === ABSENT) delete without[name];
     else if (Object.hasOwn(without, name)) without[name] = replacement;
   }
-  // Each replacement is of its member's type: the members that become absent are optional.
+  // Each replacement has its member's type, and only optional members are removed.
   return without as Payload;
 }
 
-/** Whether the request of a stub of this type is gone with its texts. */
+/** Whether a stub of this type omits the request. */
 export function hidesRequest(type: string): boolean {
   return hasTexts(type) && !NOT_SENT.has(type);
 }
 
-/** The member that a line other than a stub must have. */
+/** Returns a missing member that only a stub may lack. */
 export function missingMember(type: string, payload: object): string | undefined {
   const names: readonly string[] = Object.hasOwn(ABSENT_IN_STUBS, type)
     ? (ABSENT_IN_STUBS[type as keyof Payloads] ?? [])
@@ -86,7 +86,7 @@ export function missingMember(type: string, payload: object): string | undefined
   return names.find((name) => !Object.hasOwn(payload, name));
 }
 
-/** Whether a request's raw body held one of the texts; one that can't be read is taken to have. */
+/** Whether a request's raw body contains one of the texts. An unreadable body counts as containing one. */
 export function bodyHoldsText(type: string, body: string | null): boolean {
   if (body === '' || NOT_SENT.has(type)) return false;
   try {

@@ -1,4 +1,4 @@
-/** Ends a switch that handles every case: the compiler checks it, and a value that arrives here is a defect. */
+/** Ends an exhaustive switch: the compiler rejects unhandled cases, and a call at run time is a bug. */
 export function unreachable(value: never): never {
   throw new Error(`unhandled case ${JSON.stringify(value)}`);
 }

@@ -1,4 +1,4 @@
-// The values that commands, events and views are made of, in Node and browsers alike.
+// Value types shared by commands, events and views, for Node and browsers.
 import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js';
 
 /** 0x-prefixed lower-case hexadecimal. */
@@ -25,16 +25,16 @@ export function isPhase(text: string): text is Phase {
   return (PHASES as readonly string[]).includes(text);
 }
 
-/** How old, and how far in the future, an accepted signature may be: the defaults, and the caps on what can be configured. */
+/** The accepted age and clock skew of signatures: the defaults, and the maximum that can be configured. */
 export const SIGNATURE_AGES = {
   defaults: { maxAgeSeconds: 300, maxSkewSeconds: 60 },
   caps: { maxAgeSeconds: 86_400, maxSkewSeconds: 600 },
 } as const;
 
-/** The service promises that a line is under a checkpoint within this time of its `ts`. */
+/** The service promises that a checkpoint covers a line within this time after its `ts`. */
 export const COVERED_SECONDS_MAX = 60;
 
-/** The five deadlines of a chamber, in the order of the phases that they end. */
+/** The deadlines of a chamber, in the order of the phases that they end. */
 export const DEADLINES = [
   'lobbyDeadline',
   'proposalDeadline',
@@ -46,7 +46,7 @@ export type DeadlineName = (typeof DEADLINES)[number];
 /** ISO 8601 UTC timestamps with milliseconds. */
 export type Deadlines = Readonly<Record<DeadlineName, string>>;
 
-/** How many turns each member has in the phases that have turns; such a chamber ends phases early. */
+/** The number of turns of each member in a phase. A chamber with rounds may end these phases early. */
 export type Rounds = { readonly proposal: number; readonly debate: number };
 
 /** A block of the service's chain. */
@@ -55,13 +55,13 @@ export interface BlockReference {
   readonly blockHash: Hex;
 }
 
-/** Who may join a chamber: all rules that are given must hold; one that is not given does not restrict. */
+/** The rules for joining a chamber. All rules that are present must hold. */
 export type Admission = {
-  /** Only these agents may join; the creator adds more while the chamber is in LOBBY. */
+  /** Only these agents may join; the creator can add more while the chamber is in LOBBY. */
   readonly dids?: readonly string[];
   /** Only agents with a proven wallet may join, and each wallet has one seat. */
   readonly provenWallets?: true;
-  /** The proven wallet must hold so much of a token; implies provenWallets. */
+  /** The proven wallet must hold at least this balance of a token; implies provenWallets. */
   readonly token?: TokenRule;
 };
 export type TokenRule = {
@@ -69,7 +69,7 @@ export type TokenRule = {
   readonly address: string;
   /** A decimal integer of at most 256 bits. */
   readonly minBalance: string;
-  /** The block that counts: the newest one of the join, or of the chamber's creation. */
+  /** The block of the balance: the newest one at the join, or at the chamber's creation. */
   readonly at: 'join' | 'creation';
 };
 
@@ -89,20 +89,20 @@ export interface PinnedKeys {
   readonly checkpoints: string;
 }
 
-/** What a member thinks of an idea, for now: the straw poll before the blind commitment. */
+/** A member's stance on an idea in the straw poll before the blind commitment. */
 export const STANCES = ['for', 'against', 'undecided'] as const;
 export type Stance = (typeof STANCES)[number];
 
-/** The whole, in basis points. */
+/** 100 % in basis points. */
 export const BPS_TOTAL = 10_000;
 
-/** One line of an allocation: `bps` are basis points, 0 to BPS_TOTAL. */
+/** One item of an allocation. `bps` are basis points, 0 to BPS_TOTAL. */
 export interface Allocation {
   readonly ideaId: string;
   readonly bps: number;
 }
 
-/** Writes what Date.prototype.toISOString does, which takes twice as long: a list of 100 chambers has 600 timestamps. */
+/** Returns the same as Date.prototype.toISOString in half the time: a list of 100 chambers has 600 timestamps. */
 export function toTimestamp(millis: Millis): string {
   const at = new Date(millis);
   const year = at.getUTCFullYear();
@@ -115,17 +115,17 @@ export function toTimestamp(millis: Millis): string {
 const TWO_DIGITS = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'));
 const THREE_DIGITS = Array.from({ length: 1_000 }, (_, number) => String(number).padStart(3, '0'));
 
-/** An RFC 3339 date-time with seconds and an offset. Which of them are of the calendar, instantOf says. */
+/** Matches an RFC 3339 date-time with seconds and an offset; instantOf checks the calendar. */
 export const DATE_TIME =
   /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d+))?(?:[Zz]|([+-])([01]\d|2[0-3]):([0-5]\d))$/;
 
-/** Date.UTC takes the years 0 to 99 for those from 1900 on; the calendar repeats itself after 400 years. */
+/** Date.UTC maps the years 0 to 99 to 1900 to 1999, so dates are shifted by 400 years, after which the calendar repeats. */
 const CYCLE_YEARS = 400;
 const CYCLE_MILLIS: Millis = 146_097 * 86_400_000;
 
 /**
- * The instant of an RFC 3339 date-time, cut to milliseconds; NaN for any other text, a day that no calendar has, hour 24 and second 60.
- * Everything that is read as a time goes through here: Date.parse accepts almost any text, some of it in the time zone of the machine.
+ * Parses an RFC 3339 date-time, truncated to milliseconds; NaN for any other text, nonexistent dates, hour 24 and second 60. All times
+ * must be parsed here, because Date.parse accepts almost any text, some of it in the local time zone.
  */
 export function instantOf(text: string): Millis {
   const [found, year, month, day, hour, minute, second, fraction = '', sign, ...offset] = DATE_TIME.exec(text) ?? [];
@@ -140,18 +140,18 @@ export function instantOf(text: string): Millis {
   return local - (sign === '-' ? -1 : 1) * (hours * 60 + minutes) * 60_000;
 }
 
-/** The bytes as lower-case hexadecimal with 0x in front. */
+/** Returns the bytes as 0x-prefixed lowercase hexadecimal. */
 export function toHex(bytes: Uint8Array): Hex {
   return `0x${bytesToHex(bytes)}`;
 }
 
-/** The bytes of 0x-prefixed hexadecimal in any case; throws a RangeError on anything else. */
+/** Parses 0x-prefixed hexadecimal in any case; throws a RangeError for other text. */
 export function fromHex(hex: string): Uint8Array {
   if (!hex.startsWith('0x')) throw new RangeError('hexadecimal must start with 0x');
   return hexToBytes(hex.slice(2));
 }
 
-/** A whole number with commas between thousands, as toLocaleString('en') has it, whose first call loads 50 ms of ICU. */
+/** Formats an integer like toLocaleString('en'), whose first call takes 50 ms to load ICU. */
 export function withCommas(number: number): string {
   return String(number).replace(/\B(?=(\d{3})+$)/g, ',');
 }

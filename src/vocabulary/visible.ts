@@ -1,25 +1,25 @@
-// Text of others as people and models may be shown it: nothing in it moves a cursor, changes the direction of what is around it, or
-// is read by a model and not seen by a person. What was written stays in the log; this is for showing it.
+// Sanitizes untrusted text for display to people and models: removes characters that move a cursor, change the direction of
+// surrounding text, or are invisible to people but read by models. The log keeps the original text.
 
 const LINE_BREAKS = /\r\n|[\n\v\f\r\u0085\u2028\u2029]/g;
 const CONTROLS = /[^\P{Cc}\n]+/gu;
 const CONTROLS_AND_BREAKS = /[\p{Cc}\u2028\u2029]+/gu;
-/** Format characters, bidi controls and tags among them, halves of surrogate pairs, variation selectors and other ignorable ones. */
+/** Format characters (including bidi controls and tags), lone surrogates, variation selectors and other ignorable characters. */
 const INVISIBLE = /[\p{Cf}\p{Cs}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** The text with its lines: every line break is `\n`, other controls are a space, and what is invisible is left out. */
+/** Normalizes line breaks to `\n`, replaces other control characters with a space, and removes invisible characters. */
 export function visibleText(text: string): string {
   return text.replace(LINE_BREAKS, '\n').replace(CONTROLS, ' ').replace(INVISIBLE, '');
 }
 
-/** The same on one line. */
+/** Like visibleText, but also replaces line breaks with a space. */
 export function visibleLine(text: string): string {
   return text.replace(CONTROLS_AND_BREAKS, ' ').replace(INVISIBLE, '');
 }
 
 const UNPRINTABLE = /[^\P{Cc}\n]|[\u2028\u2029\p{Cf}\p{Cs}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** JSON in which these characters are escaped: a program reads the same value from it, and a terminal shows only text. */
+/** Escapes these characters in JSON, so that programs read the same value and terminals display only text. */
 export function escapeInvisible(json: string): string {
   const escapes = new Map<string, string>();
   const escapeOf = (character: string) => {
@@ -36,7 +36,7 @@ export function escapeInvisible(json: string): string {
   return escaped;
 }
 
-/** V8 keeps every match of a replacement until its end, some 150 bytes for each. */
+/** Bounds the memory: during a replacement, V8 keeps about 150 bytes for each match. */
 const PIECE_CHARS = 65_536;
 const HIGH_SURROGATE = /[\ud800-\udbff]/;
 
@@ -49,7 +49,7 @@ export function visibleJson(value: unknown): string {
   return escapeInvisible(JSON.stringify(value));
 }
 
-/** A value of JSON whose texts, names of members included, are all visible. */
+/** Applies visibleText to all strings and member names of a JSON value. */
 export function visibleValue<Value>(value: Value): Value {
   return clean(value) as Value;
 }

@@ -1,11 +1,11 @@
-// The member `withheld` of a stub: the line that replaces an event's line after the service has withheld its texts.
+// The member `withheld` of a stub, the line that replaces an event's line after the service has withheld the texts.
 import type { Hex } from './values.ts';
 import { instantOf, LOG_ID } from './values.ts';
 
 export const WITHHOLD_REASONS = ['personal-data', 'secret', 'abuse', 'law'] as const;
 export type WithholdReason = (typeof WITHHOLD_REASONS)[number];
 
-/** What the service states about the line that was, under its signature. */
+/** The service's signed statement about the original line. */
 export interface Withheld {
   /** ISO 8601 UTC with milliseconds. */
   readonly at: string;
@@ -13,7 +13,7 @@ export interface Withheld {
   readonly key: string;
   /** The key's thumbprint (RFC 7638). */
   readonly keyid: string;
-  /** The leaf of the line that was, which is the stub's leaf too. */
+  /** The leaf of the original line, which is also the stub's leaf. */
   readonly leaf: Hex;
   readonly log: string;
   readonly reason: WithholdReason;
@@ -21,7 +21,7 @@ export interface Withheld {
   readonly signature: string;
 }
 
-/** How each member is written, in the order of the canonical form. */
+/** The format of each member, in the order of the canonical form. */
 export const WITHHELD_FORMS: Readonly<Record<keyof Withheld, RegExp>> = {
   at: /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/,
   key: /^[A-Za-z0-9_-]{43}$/,
@@ -32,7 +32,7 @@ export const WITHHELD_FORMS: Readonly<Record<keyof Withheld, RegExp>> = {
   signature: /^[A-Za-z0-9_-]{85}[AQgw]$/,
 };
 
-/** The member of `withheld` that is missing, unknown or malformed; undefined for a well-formed value. */
+/** Returns the problem of a malformed value: a missing, unknown or invalid member. */
 export function withheldProblem(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'withheld is not an object';
   const unknown = Object.keys(value).find((name) => !Object.hasOwn(WITHHELD_FORMS, name));
@@ -45,5 +45,5 @@ export function withheldProblem(value: unknown): string | undefined {
   return Number.isNaN(instantOf((value as Withheld).at)) ? 'withheld has an invalid at' : undefined;
 }
 
-/** What stands for a withheld text that an event can't be without. */
+/** Replaces a withheld text in a required member. */
 export const WITHHELD_TEXT = '[withheld]';

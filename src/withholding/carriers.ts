@@ -1,5 +1,5 @@
-// The lines that carry a withheld text a second time: later lines of an account and the agent's joins, and what the relayer recorded of an
-// idea's deployment. They are withheld with it.
+// Finds the lines that repeat a withheld text, which are withheld too: later lines of an account, the agent's joins, and records of an
+// idea's deployment.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { deploymentOf } from '../../projections/settlement.ts';
 import { readPages } from '../log/pages.ts';
@@ -40,22 +40,22 @@ function toReadLine(line: string): ReadLine {
   return { line, event: fromLine(line) };
 }
 
-/** Whether a line has a text to withhold. */
+/** Whether a line contains a text to withhold. */
 function holdsText({ event }: ReadLine): boolean {
   return event.withheld === undefined && textsIn(event.type, event.payload).length > 0;
 }
 
-/** A line with a text that a later, named line of the account has too. */
+/** A line with a text that a later, named line of the account repeats. */
 export interface EarlierLine {
   readonly eventId: number;
   readonly named: number;
 }
 
-/** The account's other lines that have a text of the named ones, which are not stubs yet. */
+/** Finds the account's other lines that share a text with the named lines, which must not be stubs yet. */
 async function linesWithTextsOf(store: Reader, did: string, named: ReadonlyMap<number, WithholdReason>) {
   const reasons = new Map<string, WithholdReason>();
   const carriers: Carrier[] = [];
-  /** The first line that has each text, up to the last named line. */
+  /** For each text, the first line that contains it, up to the last named line. */
   const firstWith = new Map<string, number>();
   const earlier: EarlierLine[] = [];
   const last = Math.max(0, ...named.keys());
@@ -77,7 +77,7 @@ async function linesWithTextsOf(store: Reader, did: string, named: ReadonlyMap<n
   return { later: carriers, earlier };
 }
 
-/** Every string in the texts of an event. */
+/** Returns every string in the texts of an event. */
 function textsOf({ type, payload }: ForumEvent): readonly string[] {
   const members = payload as Readonly<Record<string, unknown>>;
   return textsIn(type, payload).flatMap((name) => stringsIn(members[name]));
@@ -89,8 +89,8 @@ function stringsIn(value: unknown): readonly string[] {
 }
 
 /**
- * The agent's joins whose label is that of a registration which is withheld, or is one of `named`. A join has the label that its account
- * had, so this holds without the text.
+ * Finds the agent's joins with the label of a registration that is withheld or `named`. A join copies the label of its account at that
+ * time, so the event ids suffice and the text is not needed.
  */
 async function joinsOf(
   store: Reader,
@@ -132,13 +132,13 @@ async function* ownJoins(store: Reader, did: string): AsyncGenerator<ReadLine> {
 }
 
 export interface AccountCarriers {
-  /** Are withheld with the named lines. */
+  /** Lines to withhold together with the named ones. */
   readonly carriers: readonly Carrier[];
-  /** Are not: the operator has to name them. */
+  /** Earlier lines, which are not withheld unless the operator names them. */
   readonly earlier: readonly EarlierLine[];
 }
 
-/** What carries the texts of these lines of an account too. */
+/** Finds the lines that repeat the texts of the named lines of an account. */
 export async function accountCarriers(
   store: Reader,
   did: string,
@@ -150,8 +150,8 @@ export async function accountCarriers(
 }
 
 /**
- * The transactions and failures of deployments whose text is withheld, once the deployment has its outcome: until then the relayer needs the
- * transaction. A failure may quote the text in any form, so it is withheld too.
+ * Finds the transactions and failures of deployments of withheld ideas, after the outcome: until then, the relayer needs the transaction.
+ * A failure may quote the text in any form, so it is withheld too.
  */
 export async function deploymentCarriers(store: Reader, state: ChamberState): Promise<readonly Carrier[]> {
   const { chamberId, moveCount, settlement } = state;

@@ -1,4 +1,4 @@
-// The list of the texts to withhold: one event a line, `<chamberId or DID>:<eventId> <reason>`; # starts a comment.
+// The list of texts to withhold: one event per line, `<chamberId or DID>:<eventId> <reason>`; # starts a comment.
 import { parseDid } from '../crypto/did-key.ts';
 import { editListFile, listLines, readListFile, withLine } from '../files/list-file.ts';
 import type { StreamId } from '../log/stream-id.ts';
@@ -12,14 +12,14 @@ export interface NamedEvent {
 
 export interface ListEntry extends NamedEvent {
   readonly reason: WithholdReason;
-  /** The number of its line in the file. */
+  /** The line number in the file. */
   readonly line: number;
 }
 
 /** A line that is not a valid entry. */
 export interface BadLine {
   readonly line: number;
-  /** Names neither the file nor the line. */
+  /** Does not name the file or the line. */
   readonly problem: string;
 }
 
@@ -28,7 +28,7 @@ export interface WithholdList {
   readonly badLines: readonly BadLine[];
 }
 
-/** Throws an Error of one line if the file can't be read. */
+/** Throws an Error with a one-line message if the file can't be read. */
 export function readWithholdList(path: string): WithholdList {
   return parseWithholdList(readListFile(path, { name: 'list of texts to withhold', remedy: MISSING }));
 }
@@ -74,12 +74,12 @@ export function isReason(text: string): text is WithholdReason {
   return WITHHOLD_REASONS.some((reason) => reason === text);
 }
 
-/** `<chamberId or DID>:<eventId>`. */
+/** Returns `<chamberId or DID>:<eventId>`. */
 export function nameOf({ stream, eventId }: NamedEvent): string {
   return `${stream}:${eventId}`;
 }
 
-/** The entry as it is written in the list. */
+/** Formats an entry as in the list. */
 export function toText(entry: NamedEvent & Pick<ListEntry, 'reason'>): string {
   return `${nameOf(entry)} ${entry.reason}`;
 }
@@ -87,7 +87,7 @@ export function toText(entry: NamedEvent & Pick<ListEntry, 'reason'>): string {
 export interface ListEdit {
   /** The names of the events that were not in the list yet. */
   readonly added: readonly string[];
-  /** The entries of the others, which keep their reasons. */
+  /** The existing entries of the other events, which keep their reasons. */
   readonly listed: readonly ListEntry[];
 }
 

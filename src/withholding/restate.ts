@@ -1,5 +1,5 @@
-// A restored copy is another log, and its stubs name the log that it was copied from. The service signs them again before it serves, so
-// that readers need to know only one log.
+// A restored copy is a new log, but its stubs name the original log. The service signs them again before it serves, so that readers need
+// to know only one log.
 import { restate } from '../crypto/stub.ts';
 import { signWith } from '../keys/private-key.ts';
 import type { ServiceKeys } from '../keys/service-keys.ts';
@@ -7,7 +7,7 @@ import type { Store } from '../log/store.ts';
 import { fromLine } from '../vocabulary/events.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
-/** Each with the key that has signed it, or with the current one if that key is lost. Returns how many stubs it has replaced. */
+/** Signs each stub with its original key, or with the current key if the original is lost. Resolves to the number of replaced stubs. */
 export function restateStubs(
   store: Pick<Store, 'log' | 'withholding'>,
   keys: ServiceKeys,

@@ -1,5 +1,5 @@
-// Withholds the texts of the events that the operator's list names, and of the lines that carry the same texts. All work is found in the list
-// and in the log, so what a process began is finished by the next one, and several nodes may do the same work: the first stub of an event is
+// Withholds the texts of the events on the operator's list, and of the lines that repeat these texts. The list and the log determine all
+// work, so the next process finishes the work of a crashed one, and several nodes may do the same work: the first stub of an event is
 // final. Entries that can't be applied are reported once and change nothing.
 import type { Logger } from 'pino';
 import { isSettled } from '../../projections/listings.ts';
@@ -25,9 +25,9 @@ import {
 } from './carriers.ts';
 import { type ListEntry, nameOf, readWithholdList, type WithholdList } from './list.ts';
 
-/** While a withholding can't be finished. */
+/** The pause before an unfinished withholding is retried. */
 const RETRY_MS = 5_000;
-/** PostgreSQL's appends wait for the transaction of a call. */
+/** Small, because PostgreSQL's appends wait for the transaction of a call. */
 const STUBS_PER_CALL = 200;
 const STUBS_PER_PAGE = 1_000;
 const NO_OTHERS: AccountCarriers = { carriers: [], earlier: [] };
@@ -41,12 +41,12 @@ export interface WithholderOptions {
 }
 
 export interface WithholderState {
-  /** Withheld lines of the whole log. */
+  /** The number of withheld lines in the whole log. */
   readonly withheld: number;
-  /** Lines of the list that can't be applied. */
+  /** The number of lines of the list that can't be applied. */
   readonly failedEntries: number;
   readonly isListRead: boolean;
-  /** Why a withholding is not finished; undefined if all of them are. */
+  /** Why a withholding is not finished; undefined if all are. */
   readonly problem: string | undefined;
 }
 
@@ -56,17 +56,17 @@ export class Withholder {
   readonly #problems = new RepeatedLog();
   /** The entries whose problems were logged. */
   #reported = new Set<string>();
-  /** The entries that can't be applied, as far as this round has read them. */
+  /** The entries found so far in this round that can't be applied. */
   #failing = new Set<string>();
-  /** Events of the list that have their stubs. */
+  /** Events of the list whose stubs are written. */
   readonly #done = new Set<string>();
-  /** Chambers in which a text of an idea is withheld, until nothing of them is left to withhold. */
+  /** Chambers with a withheld text of an idea, until no further line can repeat it; each with the function that ends following it. */
   readonly #open = new Map<number, () => void>();
-  /** Accounts of which a line was withheld since their joins were looked at. */
+  /** Accounts with a withheld registration whose joins have not been searched since. */
   readonly #accounts = new Set<string>();
   #list: WithholdList = { entries: [], badLines: [] };
   #failed = 0;
-  /** The number of stubs that were looked at. */
+  /** The number of stubs examined so far. */
   #seen = 0;
   #problem: string | undefined;
   #isDue = false;
@@ -125,7 +125,7 @@ export class Withholder {
     };
   }
 
-  /** Resolves when the withholding under way is written. */
+  /** Resolves when the current withholding is written. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#files.close();
@@ -153,7 +153,7 @@ export class Withholder {
       this.#isDue = false;
       failure = await this.#round();
     }
-    // The log may be closed by now; the next start finishes the work.
+    // The log may already be closed; the next start finishes the work.
     if (this.#isStopped) return;
     this.#problem = failure?.message;
     if (failure === undefined) {
@@ -161,7 +161,7 @@ export class Withholder {
       return;
     }
     const { message: reason } = failure;
-    // A log that takes no writes for a moment has its own alert.
+    // A temporarily unwritable log has its own alert.
     const level = failure instanceof ForumError ? 'warn' : 'error';
     this.#problems.report('work', reason, (repeats) =>
       logger[level]({ reason, ...repeats }, 'alert raised: a withholding is not finished, and is tried again'),
@@ -169,7 +169,7 @@ export class Withholder {
     this.#retry = setTimeout(() => this.#wake(), RETRY_MS).unref();
   }
 
-  /** Returns the first error. An error of one stream does not keep the others waiting. */
+  /** Returns the first error. An error in one stream does not delay the others. */
   async #round(): Promise<Error | undefined> {
     const failures: Error[] = [];
     const attempt = async (step: () => Promise<void>) => {
@@ -187,7 +187,7 @@ export class Withholder {
     return failures[0];
   }
 
-  /** After a round that looked at every entry. */
+  /** Call after a round that examined every entry. */
   #endReports(): void {
     if (this.#reported.size > 0 && this.#failing.size === 0)
       this.#options.logger.info({}, 'alert cleared: every entry of the list of texts to withhold is applied');
@@ -209,7 +209,7 @@ export class Withholder {
     this.#failed = failed;
   }
 
-  /** The entries are of one stream. Returns the number of those that can't be applied. */
+  /** Applies entries of one stream. Resolves to the number of entries that can't be applied. */
   async #applyEntries(entries: readonly ListEntry[]): Promise<number> {
     const { store } = this.#options.forum;
     const carriers: Carrier[] = [];
@@ -225,14 +225,14 @@ export class Withholder {
     const [stream] = carriers.map((carrier) => carrier.stream);
     const named = new Map(carriers.map(({ eventId, reason }) => [eventId, reason]));
     const others = typeof stream === 'string' ? await accountCarriers(store, stream, named) : NO_OTHERS;
-    // The others first: without the text of the named lines, those of the account could not be found again.
+    // The other lines come first, because they can't be found again without the text of the named lines.
     await this.#withhold([...others.carriers, ...carriers]);
     if (stream !== undefined) this.#reportEarlier(stream, others.earlier);
     for (const carrier of carriers) this.#done.add(nameOf(carrier));
     return failed;
   }
 
-  /** The line of an entry; undefined if it is withheld already. */
+  /** Resolves to the line of an entry; undefined if it is already withheld. */
   async #lineOf(entry: ListEntry): Promise<Carrier | { readonly problem: string } | undefined> {
     const { store } = this.#options.forum;
     const read = await readLine(store, entry).catch((error: unknown) => {
@@ -243,7 +243,7 @@ export class Withholder {
     if (read instanceof Error) return { problem: read.message };
     const { event, line } = read;
     if (event.withheld !== undefined) return undefined;
-    // Its own text is that of an idea, with which it is withheld.
+    // Its text belongs to an idea, and is withheld together with the idea's.
     if (event.type === 'relay.deploy_submitted')
       return { problem: 'a deployment is withheld with the text of its idea' };
     const stub = this.#stubOf({ ...entry, line });
@@ -251,7 +251,7 @@ export class Withholder {
     return { ...entry, line };
   }
 
-  /** Once, since the named line is then withheld and not looked at again. */
+  /** Reports earlier lines with the same text. Called only once per named line, which is withheld by then. */
   #reportEarlier(stream: StreamId, earlier: readonly EarlierLine[]): void {
     const listed = new Set(this.#list.entries.map(nameOf));
     for (const { eventId, named } of earlier) {
@@ -276,7 +276,7 @@ export class Withholder {
     );
   }
 
-  /** Finds out where else the withheld texts may be. */
+  /** Finds the accounts and chambers whose other lines may repeat the withheld texts. */
   async #lookAtStubs(): Promise<void> {
     const { forum } = this.#options;
     const { store } = forum;
@@ -328,7 +328,7 @@ export class Withholder {
     }
   }
 
-  /** Undefined for a line without a text. */
+  /** Returns undefined for a line without a text. */
   #stubOf({ stream, eventId, line, reason }: Carrier): StubLine | undefined {
     const { forum, keys } = this.#options;
     const at = forum.now();

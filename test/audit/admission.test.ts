@@ -118,7 +118,7 @@ describe('balances on the chain', () => {
 
   test('a balance without a wallet is reported', async () => {
     const { walletAddress: _, ...payload } = joined();
-    expect((await balances(forged(payload))).sentence).toContain('records a balance of 7, and no wallet');
+    expect((await balances(forged(payload))).sentence).toContain('records a balance of 7 but no wallet');
   });
 
   test.each([

@@ -88,7 +88,7 @@ test.each([
 
 test('a compressed file of accounts is rejected as compressed', async () => {
   const lines = readLines(Readable.from([gzipSync(toText(rechained(account)))]));
-  await expect(listedAccounts(lines, auditContext())).rejects.toThrow('the file of accounts is compressed with gzip');
+  await expect(listedAccounts(lines, auditContext())).rejects.toThrow('the accounts file is compressed with gzip');
 });
 
 test('an audit without accounts breaks nothing and names the option', async () => {

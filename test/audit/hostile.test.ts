@@ -120,8 +120,8 @@ const LINES: readonly (readonly [string, Hostile, number, RegExp])[] = [
   ['are a gzip bomb', (response) => response.writeHead(200, GZIP).end(bomb), 2, /line of more than 100,000 bytes/],
   ['are endless', (response) => endlessly(response, page), 2, /page of its events holds more than 1,000 lines/],
   ['fill page after page', (response) => response.end(page), 2, /more than 2,500 lines/],
-  ['are empty', (response) => endlessly(response, '\n'.repeat(10_000)), 2, /no event of a chamber/],
-  ['are numbers', (response) => response.end('1\n2\n'), 2, /no event of a chamber: line 1 is not a JSON object/],
+  ['are empty', (response) => endlessly(response, '\n'.repeat(10_000)), 2, /no chamber event/],
+  ['are numbers', (response) => response.end('1\n2\n'), 2, /no chamber event: line 1 is not a JSON object/],
   ['stop', (response) => response.writeHead(200).write(lines.slice(0, 5_000)), 6, /silent for 0\.2 s/],
 ];
 

@@ -107,6 +107,6 @@ describe('a signature of a contract', () => {
   it('a signature that the validator accepts for an account without code is not a contract signature', async () => {
     const owner = walletOf(0);
     const signature = await owner.signMessage({ message: 'text' });
-    expect(await judged({ wallet: owner.address, signature })).toContain('no contract is at');
+    expect(await judged({ wallet: owner.address, signature })).toContain('there is no contract at');
   });
 });

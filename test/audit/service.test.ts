@@ -225,7 +225,7 @@ describe('a service with a false list of chambers', () => {
     list((ids) => ids.filter((id) => id !== 1));
     expect(await run({})).toBe(3);
     const logged = expect.stringMatching(
-      /^the log has chamber 1, which the service does not list: .*evidence-entry-[0-9]+-[0-9a-f]{12}\.json keeps what the service signed and said of it$/,
+      /^the log has chamber 1, which the service does not list: .*evidence-entry-[0-9]+-[0-9a-f]{12}\.json contains the service’s statements about it$/,
     );
     expect(problems()).toEqual(['the service does not list chamber 1', logged]);
     expect(await run({ allowSkippedIds: true })).toBe(3);
@@ -416,9 +416,9 @@ describe('input that cannot be audited', () => {
   const agent = '{"chamberId":null,"did":"did:key:z","eventId":1,"type":"agent.registered"}\n';
 
   test.each([
-    ['an empty file', '', 'it is empty, there is nothing to audit'],
-    ['text', 'Dear auditor,\n', 'it contains no event of a chamber: line 1 is not JSON'],
-    ['one line torn', '{"chamberId":1,', 'it contains no event of a chamber: line 1 is torn'],
+    ['an empty file', '', 'it is empty'],
+    ['text', 'Dear auditor,\n', 'it contains no chamber event: line 1 is not JSON'],
+    ['one line torn', '{"chamberId":1,', 'it contains no chamber event: line 1 is torn'],
     ['unrelated JSON', '{"name":"x"}\n', 'line 1 has no type: it is not an event record'],
     [
       'an agent’s account',

@@ -35,14 +35,14 @@ describe('a chamber with withheld texts', () => {
     const { checks } = await audit(IDEA);
     const { counts, verdict, note } = checks.find(({ name }) => name === 'withheld') ?? {};
     expect([verdict, counts?.verified, counts?.notEvaluated]).toEqual(['not evaluated', 4, 3]);
-    expect(note).toMatch(/^event 4 rests on the service’s word, .* \(personal-data\): --originals/);
+    expect(note).toMatch(/^event 4 can’t be verified, .* \(personal-data\): --originals/);
     expect(checks.find(({ name }) => name === 'signature')).toMatchObject({ verdict: 'not evaluated' });
   });
 
   it('a chamber with withheld texts is undecided with --whole', async () => {
     const { verdict, sentence } = await audit('a withheld comment', { policy: { whole: true } });
     expect(verdict).toBe('undecided');
-    expect(sentence).toMatch(/could not be decided: event 10 rests on the service’s word/);
+    expect(sentence).toMatch(/could not be decided: event 10 can’t be verified/);
   });
 
   it('the auditor checks the signatures of original lines, which make the chamber complete', async () => {
@@ -97,7 +97,7 @@ describe('a contradicted stub', () => {
       'follows from the line',
     );
     await expect(verifyMisbehaviour({ format, kind: 'two-stubs', stubs: [stub, stub] })).rejects.toThrow(
-      'state the same',
+      'do not contradict each other',
     );
     const forged = stub.replace('"against"', '"for"');
     await expect(verifyMisbehaviour({ format, kind: 'two-stubs', stubs: [stub, forged] })).rejects.toThrow(
@@ -109,6 +109,6 @@ describe('a contradicted stub', () => {
 it('a file of originals with a line that is not an event is rejected', async () => {
   const originals = join(proofs, 'originals.ndjson');
   await writeFile(originals, '{}\n');
-  await expect(audit('a withheld comment', { originals })).rejects.toThrow('1 of its lines are no events');
+  await expect(audit('a withheld comment', { originals })).rejects.toThrow('1 of its lines are not events');
   await expect(audit('a withheld comment', { originals: '/nowhere' })).rejects.toThrow('--originals=/nowhere');
 });

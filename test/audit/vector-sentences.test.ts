@@ -64,7 +64,7 @@ const SENTENCES: readonly (readonly [title: string, check: string, sentence: str
   ['an unsigned personality change', 'registration', 'has no signature'],
   ['an account that begins with a personality change', 'registration', 'is agent.personality_changed'],
   ['an agentId other than the key’s', 'registration', 'registers another key'],
-  ['an account line omitted', 'registration', 'is in the place of event 2'],
+  ['an account line omitted', 'registration', 'stands where event 2 belongs'],
   ['a proof omitted', 'registration', 'lacks the wallet proof of its request'],
   ['a proof in a line without a request', 'registration', 'holds a wallet proof without its request'],
   ['a retirement without a request', 'registration', 'has no signature'],

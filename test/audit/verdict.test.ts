@@ -169,7 +169,7 @@ describe('the printed report', () => {
       root 0xa365c27310bf28731010a5a8e0b5cae745a0b0dbf671e69f861fe40f9a73f013
 
       17 verified, 0 broken, 10 not evaluated of 27 checks.
-      Not evaluated (--verbose says why): preview, views, contract, claims, balances,
+      Not evaluated (--verbose shows why): preview, views, contract, claims, balances,
       registration, seen, receipts, checkpoint, witnesses.
       A file alone does not show whether its end was cut off, nor the state of service
       and chain: audit the service’s URL, with --rpc and --registry."
@@ -185,7 +185,7 @@ describe('the printed report', () => {
 
       Evidence:
         payload         event 11 (chamber.debated) does not match its request: comment
-                        is "Walls!" and not "No walls.\\n\\u0001 \\"quoted\\""
+                        is "Walls!", not "No walls.\\n\\u0001 \\"quoted\\""
 
       Consequences:
         transactions    event 17: rawTransaction calls
@@ -201,7 +201,7 @@ describe('the printed report', () => {
 
       14 verified, 3 broken, 10 not evaluated of 27 checks. Events named: 11, 17, 18,
       19.
-      Not evaluated (--verbose says why): preview, views, contract, claims, balances,
+      Not evaluated (--verbose shows why): preview, views, contract, claims, balances,
       registration, seen, receipts, checkpoint, witnesses."
     `);
   });

@@ -132,7 +132,7 @@ it.each<readonly [string, Sent, string]>([
   ['another method', { method: 'PUT' }, 'sent with PUT'],
   ['an old signature', { created: NOW - 301 }, 'signed 301 s ago'],
   ['one of the future', { created: NOW + 301 }, 'signed -301 s ago'],
-  ['another timestamp', { timestamp: `${NOW + 1}` }, 'webhook-timestamp is not when it was signed'],
+  ['another timestamp', { timestamp: `${NOW + 1}` }, 'webhook-timestamp differs from the time of its signature'],
   ['a key that is not the service’s', { seed: '08' }, 'not in the key directory'],
   ['an uncovered id', { params: without('webhook-id') }, 'must cover @method'],
   ['an uncovered digest', { params: without('content-digest') }, 'must cover @method'],

@@ -270,7 +270,7 @@ describe('a reader', () => {
     [
       'with the keyid of a different key',
       { ...stub, withheld: { ...stub.withheld, keyid: 'A'.repeat(43) } },
-      /not of its key/,
+      /does not match its key/,
     ],
     [
       'that still holds a text',
@@ -334,12 +334,12 @@ describe('an original', () => {
   });
 
   it.each<[string, string, ForumEvent, string]>([
-    ['a different line', lineOf(AMENDED), stubOf(PROPOSED), 'it has another leaf'],
+    ['a different line', lineOf(AMENDED), stubOf(PROPOSED), 'it has a different leaf'],
     [
       'a line without texts',
       lineOf({ ...JOINED, payload: { turnOrder: 0 } }),
       withLeafOf(lineOf({ ...JOINED, payload: { turnOrder: 0 } })),
-      'it holds no text',
+      'it contains no text',
     ],
     ['a stub', toLine(stubOf(PROPOSED)), withLeafOf(toLine(stubOf(PROPOSED))), 'it is a stub itself'],
     [

@@ -84,7 +84,7 @@ describe('an amendment', () => {
       'to the same',
       async () => {},
       { ideaId: 'idea-1', name: 'One' },
-      refusal(409, 'FORUM_ERR_CONFLICT', 'this text already'),
+      refusal(409, 'FORUM_ERR_CONFLICT', 'already has this text'),
     ],
     [
       'of a withdrawn idea',

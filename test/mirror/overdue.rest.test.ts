@@ -32,17 +32,17 @@ describe('a service that hides lines from a mirror', () => {
     [
       'a list without one of its chambers',
       (path) => (path === '/chambers' ? '[{"chamberId":1}]' : undefined),
-      /^the service does not list chamber 2, of which the folder has lines;/,
+      /^the service does not list chamber 2, although the folder has lines of it;/,
     ],
     [
       '404 for one of its chambers',
       (path) => (path === '/chambers/2/events' ? 404 : undefined),
-      /^the service does not serve chamber 2, of which the folder has lines;/,
+      /^the service does not serve chamber 2, although the folder has lines of it;/,
     ],
     [
       '404 for one of its accounts',
       (path) => (path.startsWith('/agents/') ? 404 : path === '/chambers/2/events' ? '' : undefined),
-      /^the service does not serve did:key:\S+, of which the folder has lines;/,
+      /^the service does not serve did:key:\S+, although the folder has lines of it;/,
     ],
     [
       'no new lines for chambers, but one for an account',

@@ -107,7 +107,7 @@ describe('a mirror of a log', () => {
         served: [...HONEST, { ...HIDDEN, stream: 9, eventId: 1 }],
         index: { 5: { stream: 9, eventId: 1 } },
       },
-      /^the service serves the line at index 5 as event 1 of chamber 9, which it is not;/,
+      /^the service serves the line at index 5 as event 1 of chamber 9, but the line is of another event;/,
     ],
     [
       'an event beyond the end of its stream',

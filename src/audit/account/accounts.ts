@@ -1,4 +1,4 @@
-// The members' accounts. Their lines are checked like those of a chamber and show when a key was bound to which wallet.
+// Checks the members' account lines, which show when each key was bound to which wallet.
 import { type AccountState, evolveAccount } from '../../../projections/account.ts';
 import { contentDigestOf, digestProblem } from '../../crypto/content-digest.ts';
 import { parseDid } from '../../crypto/did-key.ts';
@@ -61,15 +61,15 @@ const CONTRACT_PROOFS_MAX = 64;
 export class AccountLog {
   /** Once set, further lines are ignored. */
   problem: string | undefined;
-  /** The question for the caller. */
+  /** An open question that the caller can settle with an option. */
   doubt: string | undefined;
   /** Signatures that contracts accepted, as recorded; only the chain can confirm them. */
   readonly contractProofs: ContractProof[] = [];
-  /** Estimated memory: the lines and 1 KB. */
+  /** Estimated memory: the lines plus 1 KB. */
   bytes = 1_000;
-  /** Lines without a signature that the caller allows, which are decided from their payload. */
+  /** The number of unsigned lines accepted because of --allow-unsigned. */
   unsignedLines = 0;
-  /** The first published line; earlier ones hold evidence of an e-mail address. */
+  /** The first published line; earlier lines contain evidence of an e-mail address. */
   firstEventId = 1;
   readonly entries: AccountEntry[] = [];
   readonly stubs: StartedStub[] = [];
@@ -78,7 +78,7 @@ export class AccountLog {
   readonly #context: AuditContext;
   readonly #signatures = new UsedValues();
   #state: AccountState | null = null;
-  /** undefined while no given line states it. */
+  /** undefined until a line states it. */
   #personality: Personality | undefined;
   #leaf: Hex = NO_PREVIOUS;
 
@@ -87,12 +87,12 @@ export class AccountLog {
     this.#context = context;
   }
 
-  /** undefined for a line that was not given. */
+  /** Returns undefined if the line was not provided. */
   entryAt(eventId: number): AccountEntry | undefined {
     return this.entries[eventId - this.firstEventId];
   }
 
-  /** 0 without lines. */
+  /** 0 if there are no lines. */
   get lastEventId(): number {
     return this.entries.length === 0 ? 0 : this.firstEventId + this.entries.length - 1;
   }
@@ -107,7 +107,7 @@ export class AccountLog {
       return;
     }
     if (event.type === 'agent.registered' || this.#state !== null) this.#state = evolveAccount(this.#state, event);
-    // The next change tells what a withheld personality was.
+    // If the line withholds the personality, it is unknown until the next change states it.
     if (event.type !== retire.event)
       this.#personality = event.withheld === undefined ? event.payload.personality : undefined;
     this.#leaf = toHex(leafOf(bytes, event));
@@ -136,7 +136,7 @@ export class AccountLog {
       return prev !== NO_PREVIOUS ? 'refers to a line before it' : type === register.event ? undefined : `is ${type}`;
     }
     const due = this.firstEventId + this.entries.length;
-    if (eventId !== due) return `is in the place of event ${due}`;
+    if (eventId !== due) return `stands where event ${due} belongs`;
     if (prev !== this.#leaf) return 'does not hold the hash of the line before it';
     return instantOf(ts) < last.at ? 'is earlier than the line before it' : undefined;
   }
@@ -146,7 +146,7 @@ export class AccountLog {
     const { request } = event;
     if (event.type === register.event && !isOwnRegistration(event)) return 'registers another key';
     if (event.type === register.event && event.payload.pubkeyHex !== event.payload.pubkeyHex.toLowerCase())
-      return 'has a pubkeyHex in capitals';
+      return 'has an uppercase pubkeyHex';
     if (event.type === retire.event && event.payload.by === 'wallet')
       return this.#problemOfRetirement(event, event.payload);
     if (request === null || request.body === null || verification === undefined) return this.#problemOfUnsigned(event);
@@ -168,7 +168,7 @@ export class AccountLog {
       event.type
     ];
     const digest = digestProblem(request.contentDigest, contentDigestOf(new TextEncoder().encode(body)));
-    if (digest !== undefined) return `has another body than was signed: ${digest}`;
+    if (digest !== undefined) return `has a different body than the signed one: ${digest}`;
     const origin = baseOf(request.targetUri, slice.path);
     if (origin === undefined || request.method !== slice.method)
       return `was requested by ${request.method} ${request.targetUri}`;
@@ -185,7 +185,7 @@ export class AccountLog {
     return undefined;
   }
 
-  /** A registration may lack its request; other lines are decided from their payload if the caller allows it. */
+  /** A registration may lack its request. Other unsigned lines are checked against their own payload if the caller allows them. */
   #problemOfUnsigned(event: AccountEvent): string | undefined {
     if (event.withheld !== undefined) return this.#problemOfStub(event);
     if (event.type === register.event) return event.payload.walletProof && 'holds a wallet proof without its request';
@@ -201,7 +201,7 @@ export class AccountLog {
     }
   }
 
-  /** Its request is withheld, so it is decided from what is left of its payload; the wallet's signature is not withheld. */
+  /** The stub withholds the request but not the wallet's signature, so the auditor rebuilds the request from the remaining payload. */
   #problemOfStub(event: AccountEvent): string | undefined {
     try {
       if (event.type === register.event) return this.#problemOfPayload(event, register.impliedBody(event.payload));
@@ -222,7 +222,7 @@ export class AccountLog {
       if (sent.operatorEmail !== undefined)
         return 'holds a request with an e-mail address, which a service never keeps';
       if ((sent.walletSignature === undefined) !== (sent.issuedAt === undefined))
-        return 'was requested with half of a wallet proof';
+        return 'was requested with an incomplete wallet proof';
       if (sent.walletSignature !== undefined && walletProof === undefined)
         return 'lacks the wallet proof of its request';
       due = register.decide(sent, {
@@ -234,12 +234,12 @@ export class AccountLog {
       const problem = walletProof && this.#problemOfProof(walletProof, event);
       if (problem !== undefined) return problem;
     } else if (event.type === changePersonality.event) {
-      // The first given line alone states the rest of the personality, unless it is a registration.
+      // If the first provided line is a change, nothing else states the previous personality.
       const personality = this.#personality ?? event.payload.personality;
       due = changePersonality.decide(parseBody(changePersonality, { json }), { state: { personality } });
     } else {
       const sent = parseBody(retire, { json });
-      // Before the first given registration, nothing can contradict it.
+      // Without a registration, nothing can contradict the retirement.
       if (this.#state === null) return undefined;
       due = retire.decide(sent, { state: this.#state });
     }
@@ -247,7 +247,7 @@ export class AccountLog {
     return canonicalJson(expected) === canonicalJson(event.payload) ? undefined : 'does not match its request';
   }
 
-  /** The wallet, not the key, signed the retirement, and an earlier registration proves the wallet. */
+  /** The wallet, not the key, signs such a retirement; an earlier registration must have proven the wallet. */
   #problemOfRetirement(event: AccountEvent, payload: RetirementByWallet): string | undefined {
     const { walletAddress, walletProof } = payload;
     const form = problemOfForm(payload);
@@ -255,7 +255,7 @@ export class AccountLog {
     if (event.request !== null) return 'is a retirement by a wallet that holds a key’s request';
     if (!this.#state?.provenWallets.includes(walletAddress.toLowerCase()))
       return `is a retirement by ${walletAddress}, which was never proven for the key`;
-    // Like the service, asks no chain about a wallet that a key proved.
+    // The service asks the chain only about contract wallets.
     const isContract = isContractWallet(this.#state, walletAddress);
     try {
       const sent = { walletAddress, walletSignature: walletProof.signature, issuedAt: walletProof.issuedAt };
@@ -270,14 +270,14 @@ export class AccountLog {
     return this.#problemOfProof(walletProof, event);
   }
 
-  /** Takes the contract's answer as recorded, and notes it for the chain. */
+  /** Assumes the recorded result of the contract call, and queues it to be confirmed by the chain. */
   #recordedAnswer(
     { chainId, blockNumber, blockHash }: Partial<WalletProof> = {},
     { eventId, ts }: Pick<AccountEvent, 'eventId' | 'ts'>,
   ): ReadChain {
     if (chainId === undefined || blockNumber === undefined || blockHash === undefined) return NO_CONTRACT;
     return (question: ChainQuestion) => {
-      if (question.kind !== 'signature') throw new Error('a proof asks about signatures only');
+      if (question.kind !== 'signature') throw new Error('a wallet proof must ask about a signature');
       const { wallet, hashes, signature } = question;
       const hash = hashes[0] as Hex;
       const block = { chainId, blockNumber, blockHash };
@@ -289,7 +289,7 @@ export class AccountLog {
     };
   }
 
-  /** The text names the time and a service for which the agent signed requests. */
+  /** The signed text must name a recent time and a service for which the agent signed requests. */
   #problemOfProof(proof: WalletProof, event: AccountEvent): string | undefined {
     const { issuedAt, service, blockNumber, blockHash } = proof;
     const { policy, blocks } = this.#context;
@@ -311,7 +311,7 @@ export class AccountLog {
   }
 }
 
-/** The request has no signature, so the line keeps it in its payload only. */
+/** The request is unsigned, so only the payload contains it. */
 function problemOfForm(payload: RetirementByWallet): string | undefined {
   try {
     parseBody(retireByWallet, { json: retireByWallet.impliedBody(payload) });
@@ -328,12 +328,12 @@ function jsonIn(body: string): JsonValue | undefined {
 
 type RetirementByWallet = Extract<AccountPayloads['agent.retired'], { readonly by: 'wallet' }>;
 
-/** A wallet's text names the service by its base URL or its origin. */
+/** The text signed by a wallet names the service by its base URL or its origin. */
 function namesOf(addresses: readonly string[]): readonly string[] {
   return addresses.flatMap((address) => [address, URL.canParse(address) ? new URL(address).origin : address]);
 }
 
-/** The address in a signed text must be as the URL Standard serializes it; it is compared in the form of baseOf. */
+/** Accepts only a service address in the URL Standard's serialization, and normalizes it as baseOf does. */
 function baseNamed(service: string): string {
   const isPlain = URL.canParse(service) && toBaseUrl(new URL(service)) === service;
   return (isPlain ? normalBase(service) : undefined) ?? service;
@@ -344,22 +344,22 @@ function isOwnRegistration({ did, payload }: Extract<AccountEvent, { type: 'agen
 }
 
 export interface Accounts {
-  /** A change by a tool to the file of accounts. */
+  /** How a tool changed the accounts file. */
   readonly copyProblem?: string | undefined;
-  /** The account, including that line if the source has it. */
+  /** Returns the account, including line `accountEventId` if the source has it. */
   of(did: string, accountEventId?: number): Promise<AccountLog | undefined>;
 }
 
 interface StartedLine extends LineRecord<AccountEvent> {
   readonly line: RawLine;
   readonly verification: Verification | undefined;
-  /** The event is then that of the original, if it was given. */
+  /** If the line is a stub and its original was provided, `event` is the original's. */
   readonly stub: StartedStub | undefined;
 }
 
 type TakenLine = StartedLine & { readonly event: AccountEvent };
 
-/** Begins to verify the line's signature if its account is wanted. */
+/** Starts verifying the line's signature if its account is wanted. */
 function start(line: RawLine, context: AuditContext, isWanted = (_did: string) => true): StartedLine {
   const read = readAccountRecord(line);
   const stub = isWanted(read.event?.did ?? '') ? startStub(read.event, context) : undefined;
@@ -373,7 +373,7 @@ function start(line: RawLine, context: AuditContext, isWanted = (_did: string) =
 export interface ListedOptions {
   /** Defaults to all accounts. */
   readonly isWanted?: (did: string) => boolean;
-  /** Called with each line, also of accounts that are not wanted. */
+  /** Called with each line, including those of unwanted accounts. */
   readonly onLine?: OnAccountLine | undefined;
 }
 
@@ -383,7 +383,7 @@ type OnAccountLine = (
   line: Uint8Array,
 ) => void;
 
-/** Reads account lines, which are in order for each agent. Rejects with UnusableInput for other lines. */
+/** Reads account lines, which must be in order for each agent. Rejects with UnusableInput if a line is not an account line. */
 export async function listedAccounts(
   lines: AsyncIterable<RawLine>,
   context: AuditContext,
@@ -402,7 +402,7 @@ export async function listedAccounts(
     const { event, problem, line } = taken;
     if (event === undefined) {
       const format = foreignFormat(line.bytes);
-      throw new UnusableInput(`the file of accounts ${format ? `is ${format}` : `holds a line that ${problem}`}`);
+      throw new UnusableInput(`the accounts file ${format ? `is ${format}` : `contains a line that ${problem}`}`);
     }
     onLine?.(event, { eventId: event.eventId, leaf: leafOf(line.bytes, event) }, line.bytes);
     if (!isWanted(event.did)) continue;
@@ -427,7 +427,7 @@ export class ServiceAccounts implements Accounts {
     this.#service = service;
   }
 
-  /** Continues an account that was read for an earlier chamber if it has grown. */
+  /** Returns a cached account if it includes the line; otherwise reads on from its last line. */
   async of(did: string, accountEventId = 0): Promise<AccountLog> {
     const kept = this.#kept.get(did);
     if (kept !== undefined && (kept.problem !== undefined || accountEventId <= kept.lastEventId)) return kept;

@@ -1,4 +1,4 @@
-// Compares what a chamber's events record of its members' accounts with those accounts.
+// Compares the account data recorded in a chamber's events with the members' accounts.
 
 import { toTimestamp } from '../../vocabulary/values.ts';
 import { type ContractProof, forEachAtOnce } from '../chain/recorded-block.ts';
@@ -12,7 +12,7 @@ import { type AccountReference, isOfNamingType, type RecordedAccount, walletIn }
 const LAG_MILLIS = 5_000;
 const AGENTS_NAMED_MAX = 3;
 
-/** Asks the chain about a contract's signature; without it, accounts with such signatures are not evaluated. */
+/** Asks the chain about a contract signature. Without this function, accounts with contract signatures are not evaluated. */
 export type JudgeContractProof = (proof: ContractProof) => Promise<Outcome>;
 
 export async function compareAccounts(
@@ -26,7 +26,7 @@ export async function compareAccounts(
     return findings.notEvaluated({ needs: 'accounts', why }, 'registration');
   }
   const { copyProblem } = accounts;
-  if (copyProblem !== undefined) findings.judge('registration', [], `the file of accounts ${copyProblem}`);
+  if (copyProblem !== undefined) findings.judge('registration', [], `the accounts file ${copyProblem}`);
   const unsigned = new Set<string>();
   const named: (readonly [AccountReference, AccountLog])[] = [];
   for (const reference of accountReferences) {
@@ -54,7 +54,7 @@ export async function compareAccounts(
   findings.notEvaluated({ limit: 'unsigned registration', why }, 'registration');
 }
 
-/** Whether the named account line follows from a signed registration. */
+/** Whether a signed registration backs the named account line. */
 function isShown({ accountEventId }: AccountReference, account: AccountLog | undefined): boolean {
   return accountEventId === undefined || account?.entryAt(accountEventId)?.isSigned === true;
 }
@@ -70,13 +70,13 @@ function unnamed({ eventId }: AccountReference) {
   } as const;
 }
 
-/** The checks are independent: an open question never hides a problem. */
+/** Runs independent checks, so an open question never hides a problem. */
 function judgeReference(audit: ChamberAudit, reference: AccountReference, account: AccountLog): void {
   const { findings, context } = audit;
   const { eventId, lastEventId, accountEventId } = reference;
   const retired = problemOfRetirement(reference, account);
   if (retired !== undefined) findings.judge('registration', [lastEventId], `event ${lastEventId}: ${retired}`);
-  // The first releases named no account line there. AccountReferences.check finds omissions of later releases.
+  // In these types, the first releases named no account line. AccountReferences.check reports omissions by later releases.
   if (accountEventId === undefined && !isOfNamingType(reference)) return;
   const ofAccount = gravest(
     account.doubt === undefined ? undefined : { doubt: account.doubt },
@@ -92,7 +92,7 @@ function judgeReference(audit: ChamberAudit, reference: AccountReference, accoun
   findings.assess('registration', eventIds, problem, named);
 }
 
-/** As in chambers: if the first line is dated in the future, all lines are. */
+/** As for chambers, an account that is entirely in the future is accepted unless the clock is stated. */
 function problemOfClock(context: AuditContext, did: string, { entries, lastEventId }: AccountLog): Problem {
   const [first, last] = [entries[0], entries.at(-1)];
   if (first === undefined || last === undefined || !isAhead(last.at, context)) return undefined;
@@ -124,7 +124,7 @@ function contractProblem(proof: ContractProof, did: string, judged: AuditContext
   return outcome && `${named}: ${outcome}`;
 }
 
-/** A wallet that the fully published account never had until then, or no wallet yet. */
+/** For an event that names no account line: checks that the account had bound the recorded wallet by then. */
 function foreignWallet(reference: AccountReference, { entries, firstEventId }: AccountLog): Problem {
   const { at, recorded } = reference;
   if (firstEventId !== 1 || entries.length === 0) return unnamed(reference);
@@ -135,7 +135,7 @@ function foreignWallet(reference: AccountReference, { entries, firstEventId }: A
   return `creatorWallet is ${wallet}, which its account had not bound by then`;
 }
 
-/** A retired key makes no moves, whichever account line they name. */
+/** A retired key can't make moves, regardless of the account line they name. */
 function problemOfRetirement(
   { did, lastAt, accountEventId = 0 }: AccountReference,
   account: AccountLog,
@@ -153,7 +153,7 @@ function problemOf(reference: AccountReference, account: AccountLog): string | u
   const { did, at, lastAt, accountEventId = 0, recorded } = reference;
   const named = `event ${accountEventId} of the account of ${did}`;
   const entry = account.entryAt(accountEventId);
-  // Lines before the first given one may be missing.
+  // Lines before the first provided one may exist.
   if (entry === undefined && accountEventId >= account.firstEventId) return `it names ${named}, which does not exist`;
   if (entry !== undefined && entry.at > at) return `it is earlier than ${named}, which it names`;
   const next = account.entryAt(accountEventId + 1);
@@ -161,7 +161,7 @@ function problemOf(reference: AccountReference, account: AccountLog): string | u
     return `it names ${named}, although event ${accountEventId + 1} is ${(lastAt - next.at) / 1000} s older than it`;
   }
   if (entry?.walletAddress === undefined) {
-    // Lines that earlier releases withheld contained no proofs, so a claimed proof must be shown.
+    // Earlier releases published all lines with proofs, so a claimed proof must be among the lines.
     return recorded.walletProven ? `walletProven is true, but no line up to ${named} proves its wallet` : undefined;
   }
   if (recorded.isStub && entry.label === null && !entry.isLabelWithheld)
@@ -177,7 +177,7 @@ function problemOf(reference: AccountReference, account: AccountLog): string | u
 
 type RecordedValue = RecordedAccount[keyof RecordedAccount];
 
-/** A registration that was signed for another service binds nothing. */
+/** A registration signed for another service binds no wallet. */
 function problemOfOrigins(
   { context: { origins } }: ChamberAudit,
   { did }: AccountReference,

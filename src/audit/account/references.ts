@@ -1,4 +1,4 @@
-// What a chamber's events record of their signers' accounts, checked against each other.
+// Collects the account references in a chamber's events, and checks them against each other.
 import type { MoveEvent } from '../../vocabulary/events.ts';
 import { instantOf, type Millis } from '../../vocabulary/values.ts';
 import type { Findings } from '../report/findings.ts';
@@ -16,7 +16,7 @@ export interface AccountReference {
   readonly recorded: RecordedAccount;
 }
 
-/** A proposal records the wallet, a join everything; joins of earlier releases record nothing. */
+/** A proposal records only the wallet; joins written by earlier releases record nothing. */
 export interface RecordedAccount {
   readonly creatorWallet?: string | undefined;
   readonly walletAddress?: string | undefined;
@@ -28,17 +28,17 @@ export interface RecordedAccount {
 
 const NAMING_TYPES: ReadonlySet<MoveEvent['type']> = new Set(['chamber.created', 'chamber.joined', 'chamber.proposed']);
 
-/** Whether all releases but the first name account lines in events of this type. */
+/** Whether every release except the first names account lines in events of this type. */
 export function isOfNamingType({ type }: Pick<AccountReference, 'type'>): boolean {
   return NAMING_TYPES.has(type);
 }
 
-/** Takes a chamber's moves in order. Repeated references take no memory. */
+/** Takes a chamber's moves in order. Consecutive moves with the same reference share one entry. */
 export class AccountReferences implements Iterable<AccountReference> {
   readonly #references: AccountReference[] = [];
-  /** By agent, for events of types that record nothing else of the account. */
+  /** By agent, for event types that record no other account data. */
   readonly #newest = new Map<string, AccountReference>();
-  /** The first event that names an account line, and the first event of a release in which all events do. */
+  /** The first event that names an account line, and the first event written by a release in which every event does. */
   #firstNaming: number | undefined;
   #firstOfEvery: number | undefined;
 
@@ -46,7 +46,7 @@ export class AccountReferences implements Iterable<AccountReference> {
     return this.#references.values();
   }
 
-  /** A proposal from the seat of a proven wallet records that wallet, not the one of the account line. */
+  /** A proposal made from the seat of a proven wallet records that wallet instead of the account line's. */
   take(event: MoveEvent, eventId: number, { isWalletOfSeat = false } = {}): void {
     const { type, did, ts } = event;
     const { accountEventId } = event.payload;

@@ -1,9 +1,9 @@
-// Remembers how far each account was read while chambers were judged, so that the published log can be searched for the same lines.
+// Remembers how far each account was read while chambers were judged, so that the published log can be checked for the same lines.
 import type { Hex, Millis } from '../../vocabulary/values.ts';
 import { type AuditClock, isDue } from '../context.ts';
 import type { AccountLog, Accounts } from './accounts.ts';
 
-/** A line up to which a stream was judged; it pins all lines before it. */
+/** The last judged line of a stream; its hash pins all earlier lines. */
 export interface StreamHead {
   readonly eventId: number;
   readonly leaf: Hex;
@@ -11,9 +11,9 @@ export interface StreamHead {
 }
 
 export interface WatchedAccount {
-  /** Distinct by event and leaf: the last line read each time, and the last one that a checkpoint had to cover. */
+  /** For each read, the last line and the last line that a checkpoint had to cover; distinct by event and leaf. */
   readonly heads: readonly StreamHead[];
-  /** Distinct first events of the reads: one for an honest account. */
+  /** The distinct first events of all reads; an honest service serves only one. */
   readonly firstEventIds: readonly number[];
 }
 
@@ -21,10 +21,10 @@ export class WatchedAccounts implements Accounts {
   readonly #accounts: Accounts;
   readonly #clock: AuditClock;
   readonly #isGiven: boolean;
-  /** An account may be read again if it has grown or was evicted. */
+  /** By DID. An account that has grown or was evicted is read again. */
   readonly #watched = new Map<string, WatchedAccount>();
 
-  /** `isGiven` means from a file, which may lack the first lines of an account. */
+  /** `isGiven`: the accounts come from a file, which may lack an account's first lines. */
   constructor(
     accounts: Accounts,
     { clock, isGiven = false }: { readonly clock: AuditClock; readonly isGiven?: boolean },
@@ -49,12 +49,12 @@ export class WatchedAccounts implements Accounts {
     });
   }
 
-  /** Empty for an account that no chamber was judged by. */
+  /** Returns an empty record for an account that was never read. */
   watched(did: string): WatchedAccount {
     return this.#watched.get(did) ?? NOT_WATCHED;
   }
 
-  /** Whether a chamber was judged by the account that the service serves. */
+  /** Whether a chamber was judged using the account as the service served it. */
   isJudged(did: string): boolean {
     return !this.#isGiven && this.#watched.has(did);
   }

@@ -1,11 +1,11 @@
-// Checks each balance that a join records against the chain, at the block that the join records.
+// Checks the balance recorded by each join against the chain, at the recorded block.
 import { type Address, encodeFunctionData, type Hex, parseAbi } from 'viem';
 import type { BalanceClaim, ChamberAudit } from '../chamber/chamber-audit.ts';
 import type { Outcome } from '../report/findings.ts';
 import { type AskedChain, forEachAtOnce, judgeAt } from './recorded-block.ts';
 
 const ABI = parseAbi(['function balanceOf(address) view returns (uint256)']);
-/** The service's gas limit for the call. */
+/** Must equal the service's gas limit for the call. */
 const BALANCE_GAS = 1_000_000n;
 
 export async function compareBalances(
@@ -21,7 +21,7 @@ export async function compareBalances(
   });
 }
 
-/** Joins name the token's chain; without joins, only the creation does. */
+/** Checks the chain named by the creation, for a chamber without joins. */
 async function doubtOf(chainId: number, { chain }: AskedChain): Promise<string | undefined> {
   const served = await chain.chainId();
   return served === chainId ? undefined : `the RPC serves chain ${served}, and the token is on ${chainId}`;
@@ -29,7 +29,7 @@ async function doubtOf(chainId: number, { chain }: AskedChain): Promise<string |
 
 async function problemOf(claim: BalanceClaim, asked: AskedChain): Promise<Outcome> {
   const { token, wallet, blockNumber, balance } = claim;
-  if (wallet === undefined) return `it records a balance of ${balance}, and no wallet`;
+  if (wallet === undefined) return `it records a balance of ${balance} but no wallet`;
   const data = encodeFunctionData({ abi: ABI, args: [wallet.toLowerCase() as Address] });
   return judgeAt(claim, { to: token.toLowerCase() as Address, data, gas: BALANCE_GAS }, asked, (result) => {
     const held = result === 'reverted' ? undefined : balanceIn(result);

@@ -28,8 +28,8 @@ import { ABI, refusesCaller } from './contracts.ts';
 const NO_ROOT = /^0x0*$/;
 
 /**
- * `caller refused`: the contract accepts no such call from the account. `no state`: the RPC lacks the state of the block.
- * `refused`: the RPC has the state and does not make the call.
+ * `caller refused`: the contract rejects the account. `no state`: the RPC lacks the block's state.
+ * `refused`: the RPC has the state but does not execute the call.
  */
 export type CallOutcome = 'success' | 'reverted' | 'caller refused' | 'no state' | 'refused';
 
@@ -58,7 +58,7 @@ const VIEW_GAS = 1_000_000n;
 const ADDRESS_DIGITS = 40;
 const ADDRESS_WORD = /^0x0{24}[0-9a-f]{40}$/;
 const GAS_USED_UP = /out ?of ?gas|gas required exceeds|intrinsic gas|InvalidFEOpcode|invalid opcode/i;
-/** For nodes whose error for a reverted call viem does not know. */
+/** Matches revert errors of nodes that viem does not recognize. */
 const REVERTED = /revert|vm execution error/i;
 /** More than any chain has. */
 const FUNDS = 2n ** 128n;
@@ -80,13 +80,13 @@ export class AuditedChain {
     this.#client = createPublicClient({ transport, ccipRead: false });
   }
 
-  /** The chamber's roots in those registries that hold one. Throws UnusableInput if an address is not a registry. */
+  /** Returns the chamber's roots from the registries that have one. Throws UnusableInput if an address is not a registry. */
   async rootsOf(chamberId: number): Promise<readonly Hex[]> {
     const roots = await Promise.all(this.registries.map((registry) => this.#rootOf(registry, chamberId)));
     return roots.filter((root) => !NO_ROOT.test(root));
   }
 
-  /** The forms of deployments that the registry's contracts take, by its views. */
+  /** Returns the deployment forms that the registry's contracts accept, inferred from the registry's view functions. */
   async formsOf(registry: Address): Promise<readonly ContractForm[]> {
     const views = await this.#viewsOf(registry, 0);
     return CONTRACT_FORMS.filter((form) => views[form] !== undefined);
@@ -99,7 +99,7 @@ export class AuditedChain {
     return root;
   }
 
-  /** The root by each kind's view; a registry has at least one of them. */
+  /** Reads the root with each kind's view function; undefined for a function that the contract lacks. */
   async #viewsOf(registry: Address, chamberId: number): Promise<Readonly<Record<ContractForm, Hex | undefined>>> {
     const call = { address: registry, abi: ABI, args: [BigInt(chamberId)] } as const;
     const orUndefined = (error: BaseError) => {
@@ -126,7 +126,7 @@ export class AuditedChain {
     }
   }
 
-  /** The tokens that the factories emitted for the chamber from that block on; undefined if the RPC does not search that range. */
+  /** Returns the IdeaDeployed events of the chamber since `fromBlock`; undefined if the RPC does not search that range. */
   async deployments(factories: readonly string[], chamberId: number, fromBlock: bigint) {
     const range = { fromBlock, toBlock: 'latest' } as const;
     try {
@@ -138,7 +138,7 @@ export class AuditedChain {
     }
   }
 
-  /** The last block that is not later than `at`; at least `from`. */
+  /** Returns the last block not later than `at`, but at least `from`. */
   async blockAt(at: Millis, from: bigint): Promise<bigint> {
     try {
       let low = from;
@@ -155,7 +155,7 @@ export class AuditedChain {
     }
   }
 
-  /** The account from which a reference contract takes calls, after that block; undefined if it has no such view. */
+  /** Returns the relayer account of a reference contract after that block; undefined if the contract has no such view function. */
   async relayerOf(contract: Address, blockNumber: bigint): Promise<Address | 'unknown' | undefined> {
     const data = encodeFunctionData({ abi: RELAYED_ABI });
     const result = await this.read({ to: contract, data, gas: VIEW_GAS }, blockNumber);
@@ -167,7 +167,7 @@ export class AuditedChain {
     const outcome = await this.#make(call, blockNumber);
     if (outcome !== 'unknown') return outcome;
     if (!(await this.#hasState(call.from, blockNumber))) return 'no state';
-    // The signer of a transaction chooses its value, so the call is repeated with enough funds.
+    // The call may have failed because the account can't pay its value, so it is repeated with enough funds.
     const funded = call.value ? await this.#make(call, blockNumber, FUNDS) : 'unknown';
     return funded === 'unknown' ? 'refused' : funded;
   }
@@ -220,7 +220,7 @@ export class AuditedChain {
     }
   }
 
-  /** The code at the address after that block. */
+  /** Returns the code at the address after that block. */
   async code(address: Address, blockNumber: bigint): Promise<Hex | 'unknown'> {
     try {
       return (await this.#client.getCode({ address, blockNumber })) ?? '0x';
@@ -230,7 +230,7 @@ export class AuditedChain {
     }
   }
 
-  /** The result of a call from the zero address after that block; without `to`, of a contract creation. */
+  /** Calls from the zero address after that block; without `to`, simulates a contract creation. */
   async read({ to, data, gas }: ChainRead, blockNumber: bigint): Promise<Hex | 'reverted' | 'unknown'> {
     const call = { account: zeroAddress, data, gas, blockNumber, ...(to && { to }) };
     try {
@@ -248,7 +248,7 @@ export class AuditedChain {
   }
 }
 
-/** viem keeps the node's revert data: in the error's data, or in an object there. */
+/** viem keeps the node's revert data in the error's `data`, or in an object there. */
 function revertDataOf(error: unknown): unknown {
   const { data } = (error instanceof BaseError ? error.walk() : error) as { readonly data?: unknown };
   return typeof data === 'object' && data !== null && 'data' in data ? data.data : data;

@@ -1,4 +1,4 @@
-// Compares the log's claims with the chain: the root, the commitment, the tokens and the failed deployments.
+// Compares the log's claims with the chain: root, commitment, tokens and failed deployments.
 import { type Hex, parseEventLogs } from 'viem';
 import { type Idea, lacksText } from '../../../projections/ideas.ts';
 import { phaseEnd } from '../../../projections/phase.ts';
@@ -14,11 +14,11 @@ import type { AuditedChain, Transaction } from './chain-reader.ts';
 import { ABI, callOf } from './contracts.ts';
 import { judgeFailure } from './failed-deployment.ts';
 
-/** An audit, or a part of one with its own findings. */
+/** A chamber audit, or part of one with its own findings. */
 type Compared = Pick<ChamberAudit, 'findings' | 'claims' | 'balanceClaims' | 'moves' | 'decisions' | 'context'>;
 
 interface Before {
-  /** The registries' roots before the last lines were read, since a live chamber may be settled during the audit. */
+  /** The registries' roots as read before the last lines: a live chamber may be settled during the audit. */
   readonly roots?: readonly Hex[] | undefined;
 }
 
@@ -45,7 +45,7 @@ async function compareRoot(audit: Compared, chain: AuditedChain, chamberId: numb
   if (!decisions.isTreeKnown) return;
   const root = moves.root();
   const eventIds = claims.filter(({ event }) => event.type === 'chamber.committed').map(({ eventId }) => eventId);
-  // Without a line that commits it, a root that came after the lines were read may be of more moves.
+  // If no line records the commitment, a root committed after the lines were read may cover more moves.
   const roots =
     before?.length || (before !== undefined && eventIds.length === 0) ? before : await chain.rootsOf(chamberId);
   if (roots.length === 0 && eventIds.length === 0) {
@@ -69,7 +69,7 @@ class ClaimComparison {
   readonly #audit: Compared;
   readonly #chain: AuditedChain;
   readonly #chamberId: number;
-  /** No token is older than it. */
+  /** The commitment; every token must be newer. */
   #committed: Committed | undefined;
 
   constructor(audit: Compared, chain: AuditedChain, chamberId: number) {
@@ -114,7 +114,7 @@ class ClaimComparison {
     );
   }
 
-  /** The root is of all reveals: a block before their end means that a clock is wrong, or that the service dated lines ahead. */
+  /** The root covers all reveals, so an earlier block means that a clock is wrong or that the service postdated lines. */
   #problemOfLead({ at }: Transaction): Problem {
     const { state } = this.#audit.decisions;
     const end = (state && phaseEnd(state, 'ALLOCATE_REVEAL')) ?? 0;
@@ -132,7 +132,7 @@ class ClaimComparison {
     return transaction.at === recorded ? undefined : this.#moved(transaction, event);
   }
 
-  /** No line records that a transaction moved to another block, so the recorded time must have been possible for the former block. */
+  /** Lines do not record a move to another block, so the recorded time must have been plausible for the former block. */
   #moved({ blockNumber, at }: Transaction, event: Claim['event']): Problem {
     const { context, decisions } = this.#audit;
     if (context.policy.allowReorganized) {
@@ -162,7 +162,7 @@ class ClaimComparison {
     if (!isKnown)
       return `${tokenAddress} was deployed by ${deployed.address}, which is not one of the service’s factories`;
     if (factories.doubt !== undefined) this.#audit.findings.undecided('claims', factories.doubt);
-    // Only the call contains name and description.
+    // The event lacks name and description, so the call is compared too.
     const isByOther = lowerCase(transaction.to ?? '') !== lowerCase(deployed.address);
     const why = `${transaction.to} deployed ${tokenAddress}, not the relayer itself`;
     const isWithheld = lacksText(idea);
@@ -188,11 +188,11 @@ class ClaimComparison {
     return await this.#problemOfFailure(event, transaction);
   }
 
-  /** The call must fail in the state at the recorded time: a transaction alone may fail for its gas, sender or time. */
+  /** The call must fail in the chain state of the recorded time: a transaction may fail because of its gas, sender or time. */
   async #problemOfFailure({ payload, ts }: EventOf<'idea.deploy_failed'>, transaction?: Transaction): Promise<Problem> {
     const idea = this.#ideaOf(payload.ideaId);
     if (idea === undefined) return unknownIdea(payload);
-    // Its call can't be made again without the texts.
+    // Without the texts, the call can't be repeated.
     if (lacksText(idea)) return gravest(await this.#problemOfEmission(idea), withheldTexts(idea));
     if (this.#committed === undefined)
       return { follows: ['claims', 'service-events', ...OF_LOSS], why: 'the commitment is not on the chain' };
@@ -206,7 +206,7 @@ class ClaimComparison {
     );
   }
 
-  /** A failed idea has no token. */
+  /** An idea whose deployment failed must have no token. */
   async #problemOfEmission({ ticker }: Idea): Promise<Problem> {
     const { factories } = this.#audit.context;
     if (factories.doubt !== undefined) this.#audit.findings.undecided('claims', factories.doubt);
@@ -235,7 +235,7 @@ function withheldTexts({ ideaId }: Idea): Reason {
   return { needs: 'originals', why: `the texts of ${ideaId} are withheld` };
 }
 
-/** A finding of service events names the idea, or moves are lost. */
+/** Another finding explains the unknown idea: of the service events, or of lost lines. */
 function unknownIdea({ ideaId }: { readonly ideaId: string }): Reason {
   return { follows: ['service-events', ...OF_LOSS], why: `${ideaId} is not known` };
 }

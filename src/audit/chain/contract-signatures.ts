@@ -1,11 +1,11 @@
-// Asks the chain whether a wallet that is or can be deployed as a contract accepts the recorded signature (EIP-1271, ERC-6492) in
-// the recorded block: the call runs the universal validator of ERC-6492 and changes nothing.
+// Asks the chain whether a deployed or counterfactual contract wallet accepts the recorded signature (EIP-1271, ERC-6492) at the
+// recorded block, by a read-only call of the universal validator of ERC-6492.
 import { type Address, type Hex, isErc6492Signature } from 'viem';
 import { isAcceptance, isContractCode, validationCall } from '../../crypto/validation-call.ts';
 import type { Outcome } from '../report/findings.ts';
 import { type AskedChain, type ContractProof, judgeAt } from './recorded-block.ts';
 
-/** The service's gas limit for the call. */
+/** Must equal the service's gas limit for the call. */
 const VALIDATION_GAS = 10_000_000n;
 
 export async function judgeContractProof(proof: ContractProof, asked: AskedChain): Promise<Outcome> {
@@ -15,9 +15,9 @@ export async function judgeContractProof(proof: ContractProof, asked: AskedChain
     if (result === 'reverted' || !isAcceptance(call, result))
       return `the contract ${wallet} does not accept the recorded signature in block ${blockNumber}`;
     if (isErc6492Signature(signature)) return undefined;
-    // For an account without code, the validator accepts key signatures by laxer rules; a precompile may return anything.
+    // For an account without code, the validator accepts key signatures under laxer rules, and a precompile may return anything.
     const code: Hex | 'unknown' = await asked.chain.code(wallet.toLowerCase() as Address, BigInt(blockNumber));
     if (code === 'unknown') return { doubt: `the RPC does not have the state of block ${blockNumber}` };
-    return isContractCode(code) ? undefined : `no contract is at ${wallet} in block ${blockNumber}`;
+    return isContractCode(code) ? undefined : `there is no contract at ${wallet} in block ${blockNumber}`;
   });
 }

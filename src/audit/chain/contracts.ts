@@ -1,5 +1,5 @@
-// The auditor's own definition of both kinds of contracts, since the relayer is not trusted: reads signed transactions, and encodes
-// the calls that a chamber's state requires.
+// The auditor's own ABI of both kinds of contracts, because the relayer is not trusted: decodes signed transactions, and encodes
+// the expected calls.
 import {
   type Address,
   decodeFunctionData,
@@ -36,7 +36,7 @@ export const ABI = parseAbi([
   'event IdeaDeployed(address indexed ideaToken, uint256 indexed chamberId, address indexed creator, string ticker)',
 ]);
 
-/** The errors by which a contract refuses an account for any call. */
+/** Errors with which a contract rejects the calling account. */
 const REFUSALS = [
   'NotRelayer(address)',
   'NotDealer()',
@@ -50,16 +50,16 @@ export function refusesCaller(revertData: unknown): boolean {
 }
 
 /**
- * Reads a signed call of one of the contracts' functions; throws an Error for other bytes. Returns only what the chamber knows of
- * an idea: the operator chooses the rest of a quorum deployment.
+ * Decodes a signed call of one of the contracts' functions; throws an Error for other bytes. Of an idea, returns only the members
+ * known to the chamber: the operator chooses the rest of a quorum deployment.
  */
 export async function readTransaction(rawTransaction: Hex) {
   const transaction = parseTransaction(rawTransaction);
   const { chainId, nonce = 0, data = '0x', to, value, type } = transaction;
-  // Chains accept no other encoding, nor the larger of the two values of s (EIP-2).
+  // Chains reject other encodings, and the larger of the two valid values of s (EIP-2).
   const isCanonical = serializeTransaction(transaction) === rawTransaction;
   if (type !== 'eip1559' || !isCanonical || hexToBigInt(transaction.s ?? '0x0') > LARGEST_S)
-    throw new Error('not as the relayer writes it');
+    throw new Error('not in the encoding that the relayer uses');
   const from = await recoverTransactionAddress({ serializedTransaction: rawTransaction as TransactionSerialized });
   return { chainId, nonce, txHash: keccak256(rawTransaction), from, to, value, data, ...readCall(data) };
 }
@@ -69,7 +69,7 @@ const LARGEST_S = 0x7fff_ffff_ffff_ffff_ffff_ffff_ffff_ffff_5d57_6e73_57a4_501d_
 
 const SELECTOR_BYTES = 4;
 
-/** The decoded call, as toText formats it. Throws an Error unless the data is a canonically encoded call of these contracts. */
+/** Decodes the call and formats it with toText. Throws an Error unless the data is a canonically encoded call of these contracts. */
 export function readCall(data: Hex) {
   const { functionName, args } = decodeFunctionData({ abi: ABI, data });
   // Two functions share a name, so the selector decides; viem's types can't express that.
@@ -80,7 +80,7 @@ export function readCall(data: Hex) {
   return { functionName, call: toText(functionName, typeof idea === 'object' ? [known(idea)] : args) };
 }
 
-/** The same as text alone; empty for other data. */
+/** Returns the call as text, or an empty string for other data. */
 export function callOf({ input }: { readonly input: Hex }): string {
   try {
     return readCall(input).call;

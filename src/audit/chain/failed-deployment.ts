@@ -1,5 +1,5 @@
-// Judges a failed deployment by repeating the due call, and each logged one, in the block of the recorded time. The failed
-// transaction alone proves nothing: its sender may have chosen its form, gas, account or time so that it fails.
+// Judges a failed deployment by repeating the expected call, and each logged one, at the block of the recorded time. The failed
+// transaction alone proves nothing: its sender may have chosen a form, gas limit, account or time that makes it fail.
 import type { Address } from 'viem';
 import type { Idea } from '../../../projections/ideas.ts';
 import type { RecordedTransaction } from '../../vocabulary/service-payloads.ts';
@@ -14,9 +14,9 @@ import { forEachAtOnce } from './recorded-block.ts';
 export interface FailedDeployment {
   readonly chamberId: number;
   readonly idea: Idea;
-  /** The forms of deployments that the contracts take. */
+  /** The deployment forms that the contracts accept. */
   readonly forms: readonly ContractForm[];
-  /** Its account was the relayer's: any account can sign a transaction for the log. */
+  /** The commitment's sender is the relayer. The senders of logged transactions may be any account. */
   readonly commitment: Transaction;
   readonly transaction: Transaction | undefined;
   readonly submitted: readonly RecordedTransaction[];
@@ -29,7 +29,7 @@ export async function judgeFailure(failure: FailedDeployment, chain: AuditedChai
   const logged = await loggedCalls(failure);
   const undue = logged.find(({ form }) => !forms.includes(form));
   if (undue !== undefined)
-    return `a ${undue.form} deployment is logged for it, which its registry’s contracts do not take`;
+    return `a ${undue.form} deployment is logged for it, which its registry’s contracts do not accept`;
   const wanted = distinct([...dueCalls(failure), ...logged.map(({ call }) => call)]);
   if (wanted.length === 0)
     return { limit: 'another contract', why: 'the call of a quorum deployment is not in the log' };
@@ -47,30 +47,30 @@ export async function judgeFailure(failure: FailedDeployment, chain: AuditedChai
   return { doubt: `${doubt}: name the service’s factory with --factory` };
 }
 
-/** If a contract refuses all known accounts, another one may succeed: then an honest service waits instead of giving up. */
+/** If a contract rejects all known accounts, another account may succeed, so an honest service would have waited. */
 function problemOfNoSuccess(wanted: readonly ChainCall[], made: readonly MadeCall[], block: bigint): Problem {
-  if (made.some(({ outcome }) => outcome === 'refused')) return { doubt: `the RPC refuses its call in block ${block}` };
+  if (made.some(({ outcome }) => outcome === 'refused')) return { doubt: `the RPC refuses to execute its call in block ${block}` };
   if (made.some(({ outcome }) => outcome === 'no state')) return stateless(block);
   const failed = new Set(made.filter(({ outcome }) => outcome === 'reverted').map(({ call }) => keyOf(call)));
   const open = wanted.find((call) => !failed.has(keyOf(call)));
-  return open && { doubt: `${open.to} takes its call in block ${block} from no known account` };
+  return open && { doubt: `${open.to} accepts its call in block ${block} from no known account` };
 }
 
 function stateless(block: bigint): Problem {
   return { needs: 'chain', why: `the RPC does not have the state of block ${block}` };
 }
 
-/** If the call succeeds with the transaction's gas as well, earlier transactions of its block may have made it fail. */
+/** If the call also succeeds with the transaction's gas, earlier transactions in the block may have made the transaction fail. */
 async function problemOfSuccess(problem: string, transaction: Transaction | undefined, chain: AuditedChain) {
   if (!transaction?.to) return problem;
   const { from, to, input: data, value, gas, accessList, blockNumber } = transaction;
   const outcome = await chain.call({ from, to, data, value, gas, accessList }, blockNumber);
   if (outcome === 'reverted' || outcome === 'caller refused') return problem;
-  const why = outcome === 'success' ? 'as its transaction should have' : `and the RPC can’t make it in ${blockNumber}`;
-  return { doubt: `${problem}, ${why}: the chain does not show why that one failed` };
+  const why = outcome === 'success' ? 'as its transaction should have' : `and the RPC can’t execute it in ${blockNumber}`;
+  return { doubt: `${problem}, ${why}: the chain does not show why the transaction failed` };
 }
 
-/** The operator chooses parts of a quorum deployment, so only logged calls of it are due. */
+/** The operator chooses parts of a quorum deployment, so only the reference form has an expected call. */
 function dueCalls({ chamberId, idea, forms, commitment, factories }: FailedDeployment): readonly ChainCall[] {
   if (!forms.includes('reference')) return [];
   const data = deployData(chamberId, idea);
@@ -82,7 +82,7 @@ interface LoggedCall {
   readonly form: ContractForm;
 }
 
-/** The calls of the log, and of the transaction that the failure names, that deploy the idea; checks of lines report other ones. */
+/** Returns the logged calls that deploy the idea, and the failed transaction's; other checks report calls that don't deploy it. */
 async function loggedCalls({ chamberId, idea, submitted, transaction }: FailedDeployment) {
   const logged: LoggedCall[] = [];
   const add = (call: string, { to, ...of }: Omit<ChainCall, 'to'> & { readonly to?: Address | null | undefined }) => {
@@ -105,14 +105,14 @@ function distinct(calls: readonly ChainCall[]): readonly ChainCall[] {
   return [...new Map(calls.map((call) => [`${lowerCase(call.from)} ${keyOf(call)}`, call])).values()];
 }
 
-/** The same for any account. */
+/** Identifies a call regardless of its account. */
 function keyOf({ to, data, value = 0n }: ChainCall): string {
   return lowerCase([to, data, value].join(' '));
 }
 
 /**
- * The accounts that the called contracts name, since the owner may have changed them after the commitment. undefined without the
- * block's state.
+ * Returns the relayers that the contracts name at the block, because the owner may have changed them after the commitment; undefined if
+ * the RPC lacks the block's state.
  */
 async function relayersOf(
   calls: readonly ChainCall[],
@@ -129,7 +129,6 @@ async function relayersOf(
   return found;
 }
 
-/** Each call once from its own account and once from each relayer. */
 function byEachAccount(calls: readonly ChainCall[], relayers: readonly Address[]): readonly ChainCall[] {
   return distinct(calls.flatMap((call) => [call, ...relayers.map((from) => ({ ...call, from }))]));
 }

@@ -1,5 +1,5 @@
-// Judges what a line records about the chain at a named block: whether the chain agrees, and whether the block was the newest when
-// the line was written, since a service asks at the newest one.
+// Judges the call result that a line records for a block: whether the chain agrees, and whether the block was the newest when the
+// line was written, because a service queries the newest block.
 import { type BlockReference, type Hex, type Millis, SIGNATURE_AGES } from '../../vocabulary/values.ts';
 import type { AuditPolicy } from '../policy.ts';
 import type { Outcome } from '../report/findings.ts';
@@ -7,11 +7,11 @@ import type { AuditedBlock, AuditedChain, ChainRead } from './chain-reader.ts';
 
 export interface RecordedBlock extends BlockReference {
   readonly chainId: number;
-  /** The time of the line for which the service asked. */
+  /** The time of the line for which the service queried the chain. */
   readonly askedAt: Millis;
 }
 
-/** A signature that a contract wallet has accepted, according to an account line. */
+/** A signature that a contract wallet accepted, according to an account line. */
 export interface ContractProof extends RecordedBlock {
   readonly eventId: number;
   readonly wallet: string;
@@ -19,13 +19,12 @@ export interface ContractProof extends RecordedBlock {
   readonly signature: Hex;
 }
 
-/** The chain, and the caller's knowledge of the service. */
 export interface AskedChain {
   readonly chain: AuditedChain;
   readonly policy: AuditPolicy;
 }
 
-/** The problem of a recorded call result, or of its block. */
+/** Repeats a recorded call; returns the problem of its result or its block. */
 export async function judgeAt(
   recorded: RecordedBlock,
   call: ChainRead,
@@ -40,7 +39,7 @@ export async function judgeAt(
   ]);
   if (served !== chainId) return { doubt: `the RPC serves chain ${served}, and the line is of ${chainId}` };
   if (block?.hash !== blockHash)
-    return { doubt: `block ${blockNumber} is ${block?.hash ?? 'not known'} there, not ${blockHash}` };
+    return { doubt: `block ${blockNumber} is ${block?.hash ?? 'unknown'} there, not ${blockHash}` };
   const result = await chain.read(call, BigInt(blockNumber));
   const ofResult =
     result === 'unknown' ? { doubt: `the RPC does not have the state of block ${blockNumber}` } : await judge(result);
@@ -49,8 +48,8 @@ export async function judgeAt(
 }
 
 /**
- * On a chain without traffic a block stays the newest for any time, so its own age says nothing. Clocks and RPCs may lag as much as
- * signatures may.
+ * On an idle chain, a block stays the newest indefinitely, so only the next block's age counts. Clocks and RPCs may lag by the limits
+ * for signatures.
  */
 function problemOfTime(
   { blockNumber, askedAt }: RecordedBlock,
@@ -66,13 +65,13 @@ function problemOfTime(
   const isLate = ofLate !== 'within';
   if (!isLate && ofAhead === 'within') return undefined;
   const problem = isLate
-    ? `the chain had a newer block than ${blockNumber} for ${late} s when the line was written, and a service asks the newest`
+    ? `the chain had a newer block than ${blockNumber} for ${late} s when the line was written, and a service queries the newest`
     : `block ${blockNumber} is ${ahead} s younger than the line`;
   if (ofLate === 'broken' || ofAhead === 'broken') return problem;
   return { doubt: `${problem}: ${isLate ? '--max-age' : '--max-skew'} sets the accepted number of seconds` };
 }
 
-/** The caller's limit decides, but not below the default: the limit is that of signatures, which agents make just before. */
+/** A limit for signatures applies to blocks too, but not below its default: agents sign just before the service reads the block. */
 function beyond(
   seconds: number,
   [usual, given, most]: readonly [usual: number, given: number | undefined, most: number],
@@ -81,10 +80,10 @@ function beyond(
   return seconds > (given ?? most) ? 'broken' : 'open';
 }
 
-/** Each question waits for the network. */
+/** The number of concurrent requests to the RPC. */
 const AT_ONCE_MAX = 8;
 
-/** Does the work for every item, a few at a time; rejects with the first error. */
+/** Processes all items, a few at a time; rejects with the first error. */
 export async function forEachAtOnce<Item>(items: Iterable<Item>, work: (item: Item) => Promise<void>): Promise<void> {
   const left = [...items];
   const workOn = async () => {

@@ -1,4 +1,4 @@
-// The audit of one chamber: each line passes through the checks in order, and only what they need is kept.
+// Audits one chamber: passes each line through the checks in order, and keeps only the data they need.
 import { seatWallet } from '../../../projections/admission.ts';
 import { type ChamberEvent, isMove, type MoveEvent, type ServiceEvent } from '../../vocabulary/events.ts';
 import { fromHex, instantOf, type Millis, type PinnedKeys, toTimestamp } from '../../vocabulary/values.ts';
@@ -18,13 +18,13 @@ import { type Leaves, type Position, Sequence } from './sequence.ts';
 import { ServiceEventChecks, type ServiceEventOptions } from './service-events.ts';
 import { StubChecks } from './stub-checks.ts';
 
-/** An outcome on the chain that the log claims. */
+/** An on-chain outcome claimed by the log. */
 export interface Claim {
   readonly eventId: number;
   readonly event: Extract<ServiceEvent, { type: 'chamber.committed' | 'idea.deployed' | 'idea.deploy_failed' }>;
 }
 
-/** The token balance that a join records. */
+/** The token balance recorded by a join. */
 export interface BalanceClaim extends RecordedBlock {
   readonly eventId: number;
   readonly token: string;
@@ -32,21 +32,21 @@ export interface BalanceClaim extends RecordedBlock {
   readonly balance: string;
 }
 
-/** A further pass assumes that these are altered, to show what else is broken: see verdict.ts. */
+/** Alterations that a further pass assumes, to find out what else is broken: see verdict.ts. */
 export interface Assumptions {
-  /** Altered events, each with the source of its effect. */
+  /** Altered events, with the source of each event's effect. */
   readonly events: ReadonlyMap<number, Effect>;
-  /** The true leaves of altered, missing and unreadable lines that the next lines hold. */
+  /** The true leaves of altered, missing and unreadable lines, taken from `prev` of the lines after them. */
   readonly leaves: Leaves;
-  /** Whether the tree of the moves is not the committed one. */
+  /** Whether the tree of the moves is assumed to differ from the committed one. */
   readonly isTree: boolean;
 }
 
 export interface AuditOptions extends Pick<ServiceEventOptions, 'readTransaction'> {
-  /** An empty tree; by default an accumulator. */
+  /** An empty tree. Defaults to an accumulator. */
   readonly moves?: MoveTree | undefined;
   readonly context?: AuditContext | undefined;
-  /** By default the chamber with the most lines. */
+  /** Defaults to the chamber with the most lines. */
   readonly chamberId?: number | undefined;
   readonly assumptions?: Assumptions | undefined;
   /** Called with each event and its position, before the next line is taken. */
@@ -61,16 +61,16 @@ interface Evidence {
 export type OnEvent = (event: ChamberEvent, position: Position, line: Uint8Array) => void;
 
 export interface StartedLine extends LineRecord {
-  /** As it was written, before tools changed the copy. */
+  /** Restored to the bytes before tools changed the copy. */
   readonly line: RawLine;
   readonly copyProblem: string | undefined;
   readonly verification: Verification | undefined;
-  /** The event is then that of the original, if it was given. */
+  /** If the line is a stub and its original was provided, `event` is the original's. */
   readonly stub: StartedStub | undefined;
 }
 
 const IDS_NAMED_MAX = 100;
-/** Input that begins with this many lines without an event is not a log; the rest is not read. */
+/** Input whose first lines, this many, contain no event is rejected as not a log. */
 const UNREADABLE_FIRST_MAX = 100;
 
 export class ChamberAudit {
@@ -79,9 +79,9 @@ export class ChamberAudit {
   readonly balanceClaims: BalanceClaim[] = [];
   readonly accountReferences = new AccountReferences();
   lineCount = 0;
-  /** The service's keys in the first event; undefined if it has none. */
+  /** The service keys in the first event; undefined if it has none. */
   pinnedKeys: PinnedKeys | undefined;
-  /** The last event that a checkpoint must cover by now; undefined while all are too young. */
+  /** The last event that a checkpoint must cover by now; undefined if all events are too recent. */
   dueHead: Sequence['head'] | undefined;
   readonly decisions: Decisions;
   readonly context: AuditContext;
@@ -118,7 +118,7 @@ export class ChamberAudit {
     if (options.assumptions?.isTree) this.decisions.isTreeKnown = false;
   }
 
-  /** The true leaves of missing, unreadable and altered lines, which the next lines hold. */
+  /** The true leaves of missing, unreadable and altered lines, taken from `prev` of the lines after them. */
   get trueLeaves(): Leaves {
     return this.#sequence.trueLeaves;
   }
@@ -127,12 +127,12 @@ export class ChamberAudit {
     return this.#sequence.head;
   }
 
-  /** The events whose texts are withheld, and were not given. */
+  /** The events whose texts are withheld and whose originals were not provided. */
   get withheldEvents(): readonly number[] {
     return this.#stubs.withheldEvents;
   }
 
-  /** The same of its members' accounts. */
+  /** The same for the members' accounts. */
   get withheldAccountEvents(): StubChecks['withheldAccountEvents'] {
     return this.#stubs.withheldAccountEvents;
   }
@@ -141,7 +141,7 @@ export class ChamberAudit {
     return this.#stubs;
   }
 
-  /** The receipts key that the first line pins; undefined if there is none, or if that line is withheld. */
+  /** The receipts key that the first line pins; undefined if it pins none or is withheld. */
   get pinnedKey(): string | undefined {
     return this.#pinnedKey;
   }
@@ -150,12 +150,12 @@ export class ChamberAudit {
     return this.#evidence.unsignedMoves;
   }
 
-  /** Checks the next line. Throws UnusableInput if the lines are not events at all. */
+  /** Checks the next line. Throws UnusableInput if the input is not a log. */
   async take(line: RawLine): Promise<void> {
     await this.finish(this.start(line));
   }
 
-  /** Checks the next lines, and verifies signatures while it reads and decides other lines. */
+  /** Checks the next lines, verifying signatures concurrently with reading and deciding other lines. */
   async takeAll(lines: AsyncIterable<RawLine>, onTaken?: (line: RawLine) => void): Promise<void> {
     for await (const started of ahead(lines, (line) => this.start(line))) {
       await this.finish(started);
@@ -163,7 +163,7 @@ export class ChamberAudit {
     }
   }
 
-  /** Begins to verify the line's signature. Lines must be finished in the order in which they were started. */
+  /** Starts verifying the line's signature. Lines must be finished in the order in which they were started. */
   start(line: RawLine): StartedLine {
     const { bytes, problem: copyProblem } = this.#copy.restore(line.bytes);
     const restored = { bytes, isEnded: line.isEnded };
@@ -199,9 +199,9 @@ export class ChamberAudit {
     if (stub !== undefined && this.#assumptions === undefined) await this.#stubs.take(stub, eventId, this.#pinnedKey);
   }
 
-  /** Reports problems that only the end of the input shows. Throws UnusableInput if there was no event. */
+  /** Reports problems that show only at the end of the input. Throws UnusableInput if there was no event. */
   conclude({ asksChain = false } = {}): void {
-    if (this.lineCount === 0) throw new UnusableInput('it is empty, there is nothing to audit');
+    if (this.lineCount === 0) throw new UnusableInput('it is empty');
     if (this.#eventCount === 0) throw this.#noEvents();
     this.#sequence.conclude();
     this.#evidence.conclude();
@@ -214,7 +214,7 @@ export class ChamberAudit {
       this.findings.notEvaluated({ needs: 'later lines', why: 'the chamber is not committed yet' }, 'root');
   }
 
-  /** A late line is checked by itself only: the moves after its place were decided without it. */
+  /** Checks only the evidence of a late line: the moves after its place were decided without it. */
   async #check(
     event: ChamberEvent,
     { eventId, kind, leaf }: Position,
@@ -230,7 +230,7 @@ export class ChamberAudit {
       this.#noteBalance(event, eventId);
       if (event.type === 'chamber.created') {
         this.pinnedKeys = event.payload.serviceKeys;
-        // A stub states the key by which it is judged itself.
+        // A stub can't pin the key, because that key verifies the stub itself.
         this.#pinnedKey = event.withheld === undefined ? event.payload.serviceKeys?.receipts : undefined;
         this.#createdAt ??= event.ts;
       }
@@ -256,7 +256,7 @@ export class ChamberAudit {
     if (head.eventId === eventId && isDue(at, this.context.clock)) this.dueHead = head;
   }
 
-  /** A service that dates lines ahead ends phases too early. */
+  /** Reports lines dated in the future: a service that postdates lines ends phases too early. */
   #checkClock(): void {
     const { clock } = this.context;
     const { eventId, at } = this.#latest;
@@ -275,12 +275,12 @@ export class ChamberAudit {
     const block = this.context.blocks.problemOf(token);
     if (block !== undefined) this.findings.judge('balances', [eventId], `event ${eventId} ${block}`);
     const { address, at } = admission.token;
-    // Every join then names the block of the creation.
+    // With `creation`, every join names the block of the creation.
     const askedAt = instantOf(at === 'creation' ? (this.#createdAt ?? ts) : ts);
     this.balanceClaims.push({ eventId, chainId: tokenChain.chainId, token: address, wallet, askedAt, ...token });
   }
 
-  /** The line after a single lost move holds its leaf. */
+  /** Restores the leaf of a single lost move from `prev` of the line after it. */
   #restoreLost(event: ChamberEvent, [from, to]: readonly [number, number]): void {
     if (this.#assumptions === undefined) return;
     const leaf = this.#assumptions.leaves.get(to);
@@ -298,7 +298,7 @@ export class ChamberAudit {
   }
 
   #noEvents(): UnusableInput {
-    return new UnusableInput(`it contains no event of a chamber: line 1 ${this.#firstProblem}`);
+    return new UnusableInput(`it contains no chamber event: line 1 ${this.#firstProblem}`);
   }
 
   #checkChamber(): void {

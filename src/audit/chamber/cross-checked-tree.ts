@@ -1,12 +1,12 @@
-// Cross-checks the accumulator's root of the moves with merkletreejs, in constant memory. The tree has the shape of RFC 9162: a
-// block whose size is a power of two is a complete subtree, so the tree over the roots of the blocks has the root of all moves.
+// Cross-checks the accumulator's root of the moves with merkletreejs. The tree has the shape of RFC 9162: a block whose size is a
+// power of two is a complete subtree, so the tree over the block roots has the root of all moves. Only block roots stay in memory.
 import { Buffer } from 'node:buffer';
 import { MerkleTree } from 'merkletreejs';
 import { keccak256 } from '../../crypto/keccak.ts';
 import { type Hex, toHex } from '../../vocabulary/values.ts';
 import { MoveAccumulator, type MoveTree } from './move-tree.ts';
 
-/** `root` throws an Error if the two differ, which no input can cause. */
+/** `root` throws an Error if the two implementations differ, which no input can cause. */
 export class CrossCheckedTree implements MoveTree {
   readonly #accumulator = new MoveAccumulator();
   readonly #second = new MerkleTreeJs();
@@ -28,7 +28,7 @@ export class CrossCheckedTree implements MoveTree {
   }
 }
 
-/** merkletreejs takes about 200 bytes for each leaf. */
+/** merkletreejs takes about 200 bytes per leaf. */
 const BLOCK_LEAVES = 1_024;
 
 export class MerkleTreeJs implements MoveTree {
@@ -56,7 +56,7 @@ export class MerkleTreeJs implements MoveTree {
   }
 }
 
-/** merkletreejs needs Buffers. The root is copied because a small Buffer retains the 64 KiB of Node's pool. */
+/** merkletreejs needs Buffers. The root is copied because a small Buffer retains Node's 64 KiB pool. */
 function rootOf(nodes: readonly Uint8Array[]): Uint8Array {
   const leaves = nodes.map((node) => Buffer.from(node));
   const hash = (data: Buffer) => Buffer.from(keccak256(data));

@@ -1,5 +1,5 @@
-// Decides every move again with the service's own pure functions, from its signed request, and compares the payload with the
-// result. The state is folded from these decisions.
+// Decides every move again from its signed request, with the service's own pure functions, and compares the recorded payload with
+// the result. The state is folded from these decisions.
 import { type ChamberState, evolveChamber } from '../../../projections/chamber.ts';
 import { deploymentOf, type Settlement } from '../../../projections/settlement.ts';
 import type { ReadChain } from '../../moves/chain-question.ts';
@@ -24,7 +24,7 @@ import { recordedIn, walletIn } from '../account/references.ts';
 import { differences, type Findings, OF_LOSS } from '../report/findings.ts';
 import { EventIds } from './event-ids.ts';
 
-/** The context of all slices; only a creation is decided without a state. */
+/** The context of every move; only a creation is decided without a state. */
 type Context = Omit<DecisionContext, 'state'> & CreationContext & { readonly state: ChamberState | null };
 
 const slices: Readonly<Record<keyof MovePayloads, Move<keyof MovePayloads, unknown, Context>>> = moveOfEvent;
@@ -35,14 +35,14 @@ export type Effect = 'request' | 'payload' | 'unknown';
 export class Decisions {
   /** null before `chamber.created`. */
   state: ChamberState | null = null;
-  /** The state that the service shows: without the texts that only the originals of stubs have. */
+  /** The state as served, without texts that only the originals of stubs contain. */
   served: ChamberState | null = null;
-  /** The first missing or unreadable event: its effect is unknown, so the state can't judge later events. */
+  /** The first missing or unreadable event. Its effect is unknown, so later events can't be decided. */
   lostEventId: number | undefined;
-  /** Whether all moves of the log were read, so that their root can be judged. */
+  /** Whether all moves were read, so that their root can be judged. */
   isTreeKnown = true;
   #rejectedEventId: number | undefined;
-  /** The events that may be replied to, while none is lost. */
+  /** The events that accept replies, known until an event is lost. */
   readonly #repliedTo = new EventIds();
   readonly #findings: Findings;
 
@@ -50,12 +50,12 @@ export class Decisions {
     this.#findings = findings;
   }
 
-  /** The event's bytes were altered: if it was rejected, its true effect is lost. */
+  /** Call if the event's bytes were altered: if the event was rejected, its true effect is lost. */
   distrust(eventId: number): void {
     if (this.#rejectedEventId === eventId) this.lostEventId ??= eventId;
   }
 
-  /** `withheld` is that of a stub, of which the event may be the original. */
+  /** `withheld` comes from the event's stub, even if the event itself is the original. */
   check(event: MoveEvent, eventId: number, withheld?: Withheld): void {
     if (this.lostEventId !== undefined) {
       this.#checkContent(event, eventId);
@@ -65,9 +65,9 @@ export class Decisions {
     if (takesReplies(event)) this.#repliedTo.add(eventId);
   }
 
-  /** Takes the effect of an altered move from its request or its payload. */
+  /** Derives the effect of an altered move from its request or its payload. */
   assume(event: MoveEvent, effect: Effect, withheld?: Withheld): void {
-    // The event's type may be the altered part.
+    // The event accepts replies whatever its type, because the type may be the altered part.
     if (this.lostEventId === undefined) this.#repliedTo.add(event.eventId);
     for (const bodyOf of SOURCES[effect]) {
       const payload = attempt(() => this.#decide(event, bodyOf(event)));
@@ -78,12 +78,12 @@ export class Decisions {
     this.lostEventId ??= event.eventId;
   }
 
-  /** Service events record what happened on the chain: they are folded, not decided. */
+  /** Service events record facts of the chain, so they are folded without a decision. */
   fold(event: ServiceEvent, withheld?: Withheld): void {
     if (this.state !== null) this.#take(event, withheld);
   }
 
-  /** Both states are one until an original is taken. */
+  /** `state` and `served` are the same object until the first original is taken. */
   #take(event: ChamberEvent, withheld: Withheld | undefined): void {
     const { state, served } = this;
     const isOriginal = withheld !== undefined && event.withheld === undefined;
@@ -108,11 +108,11 @@ export class Decisions {
       const problem = `event ${eventId} (${event.type}) does not match its request: ${differing.join(', ')}`;
       this.#findings.judge('payload', [eventId], differing.length > 0 && problem);
     }
-    // A rejected move has no effect, unless its payload alone would have been allowed: then its evidence was altered.
+    // A rejected move has no effect, unless its payload alone would be allowed: then only its evidence was altered.
     const isRejected = decided instanceof ForumError;
     const payload = isRejected ? attempt(() => this.#decide(event, impliedBody(event))) : decided;
     if (payload instanceof ForumError) return;
-    // The payload is of the event's type, which a spread over a union can't express.
+    // The payload belongs to the event's type, which a spread over a union can't express.
     this.#take({ ...event, payload } as MoveEvent, withheld);
   }
 
@@ -120,7 +120,7 @@ export class Decisions {
     return decide(event, body, { state: this.state, takesReplies: (eventId) => this.#repliedTo.has(eventId) });
   }
 
-  /** Without a state, only the payload can be compared with the request. */
+  /** Compares only the payload with the request, because the state is unknown. */
   #checkContent(event: MoveEvent, eventId: number): void {
     const why = `event ${this.lostEventId} is lost, and later moves depend on it`;
     this.#findings.notEvaluated({ follows: OF_LOSS, why }, 'rules');
@@ -139,7 +139,7 @@ const SOURCES: Readonly<Record<Effect, readonly ((event: MoveEvent) => unknown)[
   unknown: [],
 };
 
-/** The valid body of the signed request; for an unsigned move, the body that its payload implies. */
+/** Parses the body of the signed request; for an unsigned move, the body that its payload implies. */
 function requestedBody(event: MoveEvent): unknown {
   const text = event.request?.body;
   if (text === undefined || text === null) return impliedBody(event);
@@ -161,7 +161,7 @@ function decide(
   if (isCreation && state !== null)
     throw new ForumError('FORUM_ERR_CONFLICT', `chamber ${state.chamberId} already exists`);
   if (!isCreation && state === null) throw new ForumError('FORUM_ERR_NOT_FOUND', 'the chamber was not created');
-  // The account is taken as recorded: the check `registration` compares it with the account's own lines.
+  // The account is assumed as recorded; the check `registration` compares it with the account's own lines.
   const recorded = recordedIn(event);
   const { walletProven, label = null } = recorded;
   const account = { walletAddress: walletIn(recorded) ?? '', walletProven, label, lastEventId: payload.accountEventId };
@@ -175,14 +175,14 @@ function decide(
   return isStub ? withoutTexts(event.type, decided) : decided;
 }
 
-/** The chain reading as recorded: the check `balances` compares it with the chain. */
+/** Assumes the recorded chain reading; the check `balances` compares it with the chain. */
 function recordedReading({ type, payload }: MoveEvent): ReadChain {
   return () => {
     const token = type === 'chamber.created' || type === 'chamber.joined' ? payload.token : undefined;
     const isOfBlock = type !== 'chamber.created' || payload.admission?.token?.at !== 'creation';
     if (token === undefined || (!isOfBlock && (token.blockNumber === undefined || token.blockHash === undefined)))
-      throw new ForumError('FORUM_ERR_ADMISSION', 'token: the event does not record the chain’s answer');
-    // If the reading is of another kind than the decision needs, the decision differs from the line.
+      throw new ForumError('FORUM_ERR_ADMISSION', 'token: the event does not record the balance');
+    // If the decision needs another kind of reading, its result differs from the line.
     return token as never;
   };
 }
@@ -192,7 +192,7 @@ function evolved(before: ChamberState | null, event: ChamberEvent): ChamberState
   return isMove(event) ? state : { ...state, settlement: shortened(state.settlement, event) };
 }
 
-/** Bounds time and memory for any number of transactions. */
+/** Bounds time and memory, regardless of the number of transactions. */
 function shortened(settlement: Settlement, { type, payload }: ServiceEvent): Settlement {
   if (type === 'relay.commit_submitted')
     return { ...settlement, commitSubmitted: decisive(settlement.commitSubmitted) };
@@ -202,7 +202,7 @@ function shortened(settlement: Settlement, { type, payload }: ServiceEvent): Set
   return { ...settlement, deployments: new Map(settlement.deployments).set(payload.ideaId, deployment) };
 }
 
-/** The rules depend on the highest nonce and the newest transaction only. */
+/** The rules depend only on the transactions with the highest nonce and the newest one. */
 function decisive<One extends RecordedTransaction>(submitted: readonly One[]): readonly One[] {
   const highest = submitted.reduce((one, other) => (other.nonce >= one.nonce ? other : one));
   return [...new Set([highest, ...submitted.slice(-1)])];

@@ -1,11 +1,11 @@
-// The tree over a chamber's moves: its size and root.
+// The Merkle tree over a chamber's moves.
 import { type Accumulator, appendLeaf, EMPTY_TREE, rootOf } from '../../crypto/merkle.ts';
 import { type Hex, toHex } from '../../vocabulary/values.ts';
 
 export interface MoveTree {
   readonly size: number;
   push(leaf: Uint8Array): void;
-  /** null without leaves. */
+  /** null if there are no leaves. */
   root(): Hex | null;
 }
 

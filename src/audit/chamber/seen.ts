@@ -1,5 +1,4 @@
-// Compares the events that agents say they had seen with the lines. Agents sign these, so a history that was replaced as a whole
-// does not match.
+// Compares the signed `seen` members of requests with the lines. A service that replaced the whole history can't forge them.
 import { HASH_BYTES } from '../../crypto/merkle.ts';
 import { seenIn } from '../../moves/move.ts';
 import { READ_LIMITS } from '../../reading/limits.ts';
@@ -9,10 +8,10 @@ import { parseJson } from '../../vocabulary/json.ts';
 import { toHex } from '../../vocabulary/values.ts';
 import { type Findings, OF_LOSS } from '../report/findings.ts';
 
-/** The member's name, possibly with escapes: most long texts need no parsing. */
+/** Matches the member's name, possibly escaped, so that most long texts need no parsing. */
 const MAY_HAVE_SEEN = /seen|\\u00(?:73|65|6[eE])/;
 
-/** `leafAt` returns undefined for a line that is missing or too long ago. */
+/** `leafAt` returns undefined for a line that is missing or no longer kept. */
 export function judgeSeen(
   findings: Findings,
   { request }: MoveEvent,
@@ -48,15 +47,15 @@ function seenInText(body: string) {
 
 const CHUNK_LEAVES = 1_024;
 const CHUNKS_MAX = 1_024;
-/** At least this many of the last lines are known. */
+/** At least this many of the latest leaves are kept. */
 export const RECENT_LEAVES_MIN = CHUNK_LEAVES * (CHUNKS_MAX - 1);
 
-/** The leaves of the last lines of a chamber, 32 bytes each: a later move may name any of them. */
+/** The leaves of a chamber's latest lines, 32 bytes each. */
 export class RecentLeaves {
   readonly #chunks = new Map<number, Uint8Array>();
   #count = 0;
 
-  /** Ids rise by one; a repeated id replaces the earlier leaf. Leaves after a gap are not kept. */
+  /** Ids must increase by one; a repeated id replaces the earlier leaf, and leaves after a gap are dropped. */
   add(eventId: number, leaf: Uint8Array): void {
     if (eventId > this.#count + 1) return;
     this.#count = Math.max(this.#count, eventId);

@@ -1,5 +1,5 @@
-// The position of each line in the log: number, chain of hashes, time. Its neighbours show whether a line was dropped, altered,
-// repeated or reordered, so that the finding names the right event.
+// Determines each line's position in the log from its number, hash chain and time. The neighbours show whether a line was dropped,
+// altered, repeated or reordered, so that the finding names the right event.
 import type { ChamberEvent } from '../../vocabulary/events.ts';
 import { fromHex, type Hex, instantOf, type Millis, NO_PREVIOUS, toHex } from '../../vocabulary/values.ts';
 import { leafOf } from '../line/leaf.ts';
@@ -7,14 +7,14 @@ import type { Findings } from '../report/findings.ts';
 import { RecentLeaves } from './seen.ts';
 
 export interface Position {
-  /** The id for reports: the line's own unless its neighbours contradict it. */
+  /** The id used in reports: the line's own, unless its neighbours contradict it. */
   readonly eventId: number;
   /** The line's leaf in the Merkle tree, which is `prev` of the next line. */
   readonly leaf: Uint8Array;
-  /** `next` continues the log; `late` belongs further up; `repeat` was read before. */
+  /** `next` continues the log; `late` belongs earlier; `repeat` was already read. */
   readonly kind: 'next' | 'late' | 'repeat';
   readonly lostEventId?: number | undefined;
-  /** The event before, if this one holds another hash of it. */
+  /** The previous event, if its hash differs from this line's `prev`. */
   readonly alteredEventId?: number | undefined;
 }
 
@@ -24,27 +24,27 @@ type IdRange = readonly [from: number, to: number];
 /** By event id. */
 export type Leaves = ReadonlyMap<number, Hex>;
 
-/** A finding names a longer range by its ends. */
+/** For a longer range, a finding names only its ends. */
 const IDS_NAMED_MAX = 100;
 const TRUE_LEAVES_MAX = 1_000;
-/** Bounds the memory: neighbours further apart are not compared. */
+/** Bounds the memory: neighbours that are further apart in the input are not compared. */
 const NEIGHBOURS_MAX = 4_096;
 
 export class Sequence {
   readonly #findings: Findings;
   readonly #leaves = new Map<number, Hex>([[0, NO_PREVIOUS]]);
   readonly #recent = new RecentLeaves();
-  /** `prev` of lines whose predecessor was not read yet. */
+  /** `prev` of lines whose predecessor has not been read yet. */
   readonly #pendingPrevs = new Map<number, Hex>();
-  /** Missing ids as ranges, so that an id of a million in a short log costs nothing. */
+  /** Ranges of missing ids: a single line may skip a million ids. */
   #gaps: IdRange[] = [];
   #head = { eventId: 0, leaf: NO_PREVIOUS };
-  /** The head before unreadable lines, which may have been inserted. */
+  /** The head before the latest unreadable lines, which may turn out to be inserted. */
   #headBeforeUnreadable: { readonly eventId: number; readonly leaf: Hex } | undefined;
   #last: { readonly eventId: number; readonly ts: string } | undefined;
-  /** Leaves that replace those of the lines, by event id. */
+  /** Leaves that override those of the lines. */
   readonly #given: Leaves;
-  /** For missing, unreadable and altered lines: the leaf that the next line holds. */
+  /** For missing, unreadable and altered lines: `prev` of the line after each. */
   readonly trueLeaves = new Map<number, Hex>();
 
   constructor(findings: Findings, given: Leaves = new Map()) {
@@ -52,12 +52,12 @@ export class Sequence {
     this.#given = given;
   }
 
-  /** The last event in order; event 0 at the beginning. */
+  /** The last event in order; event 0 before the first. */
   get head(): { readonly eventId: number; readonly leaf: Hex; readonly at: Millis } {
     return { ...this.#head, at: instantOf(this.#last?.ts ?? '') };
   }
 
-  /** undefined for an event that was not read, follows a gap, or is more than a million lines ago. */
+  /** Returns undefined for an event that was not read, follows a gap, or is more than a million lines back. */
   leafAt(eventId: number): Uint8Array | undefined {
     return this.#recent.get(eventId);
   }
@@ -66,7 +66,7 @@ export class Sequence {
     return this.#head.eventId + 1;
   }
 
-  /** Puts an unreadable line in the place of the next event, and returns that event's id. */
+  /** Counts an unreadable line as the next event; returns the event's id. */
   placeUnreadable(bytes: Uint8Array): number {
     this.#headBeforeUnreadable ??= this.#head;
     const given = this.#given.get(this.due);
@@ -102,7 +102,7 @@ export class Sequence {
     }
   }
 
-  /** Returns the unreadable event; undefined if the unreadable lines were inserted, since this event follows the line before them. */
+  /** Returns the first unreadable event; undefined if the unreadable lines were inserted, because this event continues the line before. */
   #resolveUnreadable({ eventId, prev }: ChamberEvent): number | undefined {
     const before = this.#headBeforeUnreadable;
     this.#headBeforeUnreadable = undefined;
@@ -112,10 +112,10 @@ export class Sequence {
     return isInserted ? undefined : before.eventId + 1;
   }
 
-  /** A line behind its place is late if it fills a gap, otherwise a repetition. */
+  /** A line with a lower id than expected is late if it fills a gap, and a repetition otherwise. */
   #number({ eventId, prev }: ChamberEvent, due: number): Pick<Position, 'eventId' | 'kind'> {
     if (eventId !== due && prev === this.#head.leaf) {
-      this.#findings.judge('order', [due], `event ${due} has the number ${eventId}`);
+      this.#findings.judge('order', [due], `event ${due} is numbered ${eventId}`);
       return { eventId: due, kind: 'next' };
     }
     if (eventId >= due) {
@@ -137,7 +137,7 @@ export class Sequence {
     return { eventId, kind: 'late' };
   }
 
-  /** Compares `prev` with the leaf of the event before, and the leaf with `prev` of the event after, if these were read. */
+  /** Compares `prev` with the previous event's leaf, and the leaf with the next event's `prev`, if they were read. */
   #compareHashes(eventId: number, prev: Hex, leaf: Hex): boolean {
     const before = this.#leaves.get(eventId - 1);
     if (before === undefined) this.#pendingPrevs.set(eventId, prev);

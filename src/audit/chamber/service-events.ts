@@ -1,5 +1,5 @@
-// The service's own events, which follow the moves: whether the rules allow them, and whether their transactions make the calls
-// that the state requires. Only the chain shows whether these were executed.
+// Checks the service events, which follow the moves: whether the rules allow them, and whether their transactions make the calls
+// that the state requires. Only the chain shows whether the calls were executed.
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { graduates } from '../../../projections/graduation.ts';
 import { type Idea, lacksText } from '../../../projections/ideas.ts';
@@ -34,8 +34,8 @@ export class ServiceEventChecks {
   /** By subject, oldest first. */
   readonly #submitted = new Map<string, Signed[]>();
   /**
-   * Contradictions that only the chain can judge: outcomes by transactions outside the log, times and tokens that no working chain
-   * has. An honest service records what its chain says, which a reorganization or a lying contract may make contradictory.
+   * Contradictions that only the chain can judge: outcomes of transactions outside the log, and times and tokens that no correct chain
+   * has. An honest service records what its chain reports, which a reorganization or a lying contract may make contradictory.
    */
   readonly #forChain: { readonly check: 'service-events' | 'transactions'; readonly problem: string }[] = [];
 
@@ -46,7 +46,7 @@ export class ServiceEventChecks {
     this.#readTransaction = read;
   }
 
-  /** Without a reliable state, only the root is judged. */
+  /** Without a known state, checks only the root. */
   async check(event: ServiceEvent, eventId: number, decisions: Decisions): Promise<void> {
     const { state, lostEventId, isTreeKnown } = decisions;
     if (event.type === 'chamber.committed' && isTreeKnown) this.#checkRoot(event.payload, eventId);
@@ -70,7 +70,7 @@ export class ServiceEventChecks {
     }
     const { rawTransaction } = event.payload;
     if (rawTransaction === undefined) {
-      // Of a stub only the hash is known.
+      // A stub of a transaction keeps only the hash.
       this.#noteSubmitted(event.payload, undefined, subject);
       const problem = `event ${eventId} is a stub of a transaction, but no text of ${subject.ideaId} is withheld`;
       this.#findings.judge('withheld', [eventId], !isOfWithheldIdea(event, state) && problem);
@@ -85,7 +85,7 @@ export class ServiceEventChecks {
     this.#checkCall(event.payload, eventId, { signed, due: this.#dueCalls(event, state), subject, lacksTexts });
   }
 
-  /** With `asksChain`, the check `claims` judges what the lines leave open. */
+  /** If `asksChain`, the check `claims` decides the contradictions that the lines leave open. */
   conclude(asksChain: boolean): void {
     for (const { check, problem } of this.#forChain) {
       if (asksChain)
@@ -108,7 +108,7 @@ export class ServiceEventChecks {
   }
 
   #checkRules(event: ServiceEvent, eventId: number, state: ChamberState | null): void {
-    // The check `root` compares the count with the lines themselves.
+    // The check `root` compares eventCount with the lines, so this check assumes the right count.
     const isCommitment = event.type === 'chamber.committed' && state !== null;
     const fact = isCommitment ? { ...event, payload: { ...event.payload, eventCount: state.moveCount } } : event;
     try {
@@ -132,7 +132,7 @@ export class ServiceEventChecks {
     this.#submitted.set(nameOf(subject), all);
   }
 
-  /** Every deployment creates another token. */
+  /** Every deployment creates a new token, so no two ideas may name the same one. */
   #checkToken({ tokenAddress, ideaId }: ServicePayloads['idea.deployed'], eventId: number, subject: Subject): void {
     const { tokens, registries, factories } = this.#context;
     const address = lowerCase(tokenAddress) as Hex;
@@ -152,7 +152,7 @@ export class ServiceEventChecks {
     if (own === undefined) return;
     const commitments = this.#submitted.get(nameOf({ chamberId, ideaId: undefined })) ?? [];
     const first = commitments.findIndex((one) => one.txHash === this.#committed);
-    // After a reorganization, a later transaction may have made the commitment.
+    // After a reorganization, a later transaction may be the commitment.
     const nonces =
       first < 0
         ? []
@@ -176,7 +176,7 @@ export class ServiceEventChecks {
     const { signedFor, namedFor } = this.#context;
     const claimant = namedFor.of(recorded.txHash, subject);
     const unreadable = this.#problemOfTransaction(recorded, signed);
-    // The call has the texts that were.
+    // The call contains the withheld texts, so it can't be compared.
     if (lacksTexts) this.#findings.notEvaluated(withheldCall(eventId), 'transactions');
     const isUndue = !lacksTexts && unreadable === undefined && signed !== undefined && !due.includes(signed.call);
     const problem =
@@ -191,8 +191,8 @@ export class ServiceEventChecks {
   }
 
   /**
-   * A service never signs two calls at one nonce that it can read in its log: it reads this chamber's lines each time, and those of
-   * other chambers as far back as a reorganization may reach.
+   * A service never reuses a nonce that it finds in its log. It reads all lines of this chamber each time, but those of other chambers
+   * only as far back as a reorganization may reach.
    */
   #problemOfNonce({ from, nonce }: SignedCall, eventId: number, subject: Subject): string | undefined {
     const value = `${lowerCase(from)}${nonce.toString(16).padStart(NONCE_DIGITS, '0')}` as Hex;
@@ -218,7 +218,7 @@ export class ServiceEventChecks {
 
   #problemOfContract({ call, functionName, to, value }: SignedCall, due: readonly string[]): string | undefined {
     if (!to || to === ZERO_ADDRESS) return 'calls no contract';
-    // Only a quorum deployment may pay.
+    // Only a quorum deployment may send value.
     if (value && call === due[0]) return `sends ${value} wei, which the contract does not accept`;
     const contracts = functionName === 'commitChamber' ? this.#context.registries : this.#context.factories;
     this.#called.add(contracts);
@@ -228,8 +228,8 @@ export class ServiceEventChecks {
   }
 
   /**
-   * A transaction is logged before it is sent. One outside the log may be of a service that lost its log, or an operator's
-   * replacement of a stuck one, but not another call of the log.
+   * The service logs a transaction before sending it. A transaction outside the log may come from a service that lost its log, or from an
+   * operator who replaced a stuck transaction, but it must not be logged for another subject.
    */
   #checkRecorded(txHash: Hex | null, eventId: number, subject: Subject): void {
     if (txHash === null) return;
@@ -251,12 +251,12 @@ export class ServiceEventChecks {
   }
 }
 
-/** Clocks of chains and services differ by some seconds. */
+/** The accepted difference between the clocks of the chain and the service. */
 export const BLOCK_LEAD_MILLIS_MAX = 15_000;
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
 const NONCE_DIGITS = 16;
 
-/** The question that a block leaves open if it is younger than its line, or older than the moves or the commitment. */
+/** Returns the problem of a block that is newer than its line, or older than the moves or the commitment. */
 export function problemOfTimes(
   { type, payload, ts }: ServiceEvent,
   state: ChamberState,
@@ -273,10 +273,10 @@ export function problemOfTimes(
   return `${named}, although the commitment is in a block of ${committedAt}`;
 }
 
-/** A service gives this reason for an idea with a withheld text, instead of deploying it. */
+/** The reason WITHHELD_TEXT is valid only for an idea with a withheld text and no logged transaction. */
 function problemOfReason(event: ServiceEvent, state: ChamberState): string | undefined {
   const isGiven = event.type === 'idea.deploy_failed' && event.payload.reason === WITHHELD_TEXT;
-  // In a stub the reason itself is withheld.
+  // A stub withholds the reason itself.
   if (!isGiven || event.withheld !== undefined) return undefined;
   const { ideaId } = event.payload;
   if (!isOfWithheldIdea(event, state)) return `gives the reason ${WITHHELD_TEXT}, but no text of ${ideaId} is withheld`;
@@ -295,10 +295,10 @@ type SignedCall = Awaited<ReturnType<typeof readTransaction>>;
 
 interface Due {
   readonly signed: SignedCall | undefined;
-  /** The call in each accepted form; empty if none is due. */
+  /** The expected call in each accepted form; empty if no call is expected. */
   readonly due: readonly string[];
   readonly subject: Subject;
-  /** Whether the latest version of its idea has a withheld text that was not given. */
+  /** Whether the latest version of the idea has a withheld text whose original was not provided. */
   readonly lacksTexts: boolean;
 }
 
@@ -320,6 +320,6 @@ function subjectOf({ payload }: ServiceEvent, { chamberId }: ChamberState): Subj
   return { chamberId, ideaId: 'ideaId' in payload ? payload.ideaId : undefined };
 }
 
-/** Loaded with the first transaction: in a browser it is most of the auditor's code. */
+/** Loads viem with the first transaction: in a browser, viem is most of the auditor's code. */
 const readWithViem: typeof readTransaction = async (rawTransaction) =>
   (await import('../chain/contracts.ts')).readTransaction(rawTransaction);

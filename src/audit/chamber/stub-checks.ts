@@ -1,4 +1,4 @@
-// The check `withheld` of a chamber and its members' accounts.
+// The check `withheld` for a chamber and its members' accounts.
 import type { Misbehaviour } from '../../tlog/misbehaviour.ts';
 import type { AuditContext } from '../context.ts';
 import { type Contradiction, contradictionOf, problemOfStub, type StartedStub } from '../line/stub.ts';
@@ -7,9 +7,8 @@ import type { AccountEventName } from '../report/report-types.ts';
 
 export class StubChecks {
   readonly withheldEvents: number[] = [];
-  /** Those of accounts. */
   readonly withheldAccountEvents: AccountEventName[] = [];
-  /** Of the service's misbehaviour; the command writes them. */
+  /** Proofs of the service's misbehaviour; the command writes them to files. */
   readonly proofs: Misbehaviour[] = [];
   readonly #findings: Findings;
   readonly #context: AuditContext;
@@ -26,14 +25,14 @@ export class StubChecks {
     if (stub.original === undefined) this.withheldEvents.push(eventId);
   }
 
-  /** Takes a stub of an account, which the chamber's event names first. */
+  /** `namedBy` is the first chamber event that names the account. */
   async takeOfAccount(stub: StartedStub, namedBy: number, pinned: string | undefined): Promise<void> {
     const { eventId, did } = stub.event;
     await this.#judge(stub, pinned, { named: `event ${eventId} of the account of ${did}`, eventIds: [namedBy] });
     if (stub.original === undefined && did !== null) this.withheldAccountEvents.push({ did, eventId });
   }
 
-  /** A chamber whose lines are all there. */
+  /** A chamber without stubs counts as verified. */
   conclude(): void {
     if (this.#isWithout) this.#findings.judge('withheld', []);
   }
@@ -44,12 +43,12 @@ export class StubChecks {
     this.#findings.assess('withheld', eventIds, problem, `${named} `);
     for (const found of [contradiction, await this.#contradictionByOther(stub, pinned)]) {
       if (found === undefined) continue;
-      // Anybody can make a stub that a line contradicts; only the service's own proves anything.
+      // Anybody can forge a stub that a line contradicts; only a stub signed by the service proves misbehaviour.
       if (problem === undefined) this.proofs.push(found.proof);
       this.#findings.judge('withheld', eventIds, `${named} ${found.problem}`);
     }
     if (original !== undefined || typeof problem === 'string') return;
-    const why = `${named} rests on the service’s word, which has withheld its texts (${event.withheld.reason}): --originals compares it with the line that was`;
+    const why = `${named} can’t be verified, because the service has withheld its texts (${event.withheld.reason}): --originals compares it with the original line`;
     if (this.#context.policy.whole) this.#findings.undecided('withheld', why);
     else this.#findings.notEvaluated({ needs: 'originals', why }, 'withheld');
   }

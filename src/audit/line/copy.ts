@@ -1,5 +1,5 @@
-// Detects what tools do to a copy of a log: Windows line breaks, a byte order mark, another encoding, compression. Each is reported
-// once, and the restored lines are checked as usual.
+// Detects changes that tools make to a copy of a log: Windows line breaks, a byte order mark, another encoding, compression. Each is
+// reported once, and the restored lines are checked as usual.
 
 const CARRIAGE_RETURN = 0x0d;
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
@@ -10,7 +10,7 @@ const FORMATS: readonly (readonly [start: readonly number[], name: string])[] = 
   [[0x50, 0x4b, 0x03, 0x04], 'a zip archive'],
 ];
 
-/** The format of input that is not lines, by its first bytes. */
+/** Recognizes input that is not UTF-8 text by its first bytes; returns the format's name. */
 export function foreignFormat(bytes: Uint8Array): string | undefined {
   return FORMATS.find(([start]) => startsWith(bytes, start))?.[1];
 }
@@ -19,7 +19,7 @@ export class CopyCheck {
   #lineCount = 0;
   #isConverted = false;
 
-  /** Restores the next line. Consecutive lines with a carriage return count as one problem. */
+  /** Restores the next line. Consecutive lines that end with a carriage return count as one problem. */
   restore(bytes: Uint8Array): { readonly bytes: Uint8Array; readonly problem: string | undefined } {
     this.#lineCount++;
     const hasMark = this.#lineCount === 1 && startsWith(bytes, BYTE_ORDER_MARK);

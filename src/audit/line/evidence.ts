@@ -1,4 +1,4 @@
-// Checks the signed request in the line of a move as the service had to check it (RFC 9421, RFC 9530).
+// Checks the signed request in a move's line by the same rules as the service (RFC 9421, RFC 9530).
 import { contentDigestOf, digestProblem } from '../../crypto/content-digest.ts';
 import { parseDid, weaknessOf } from '../../crypto/did-key.ts';
 import {
@@ -36,7 +36,6 @@ export class EvidenceChecks {
     this.#signatures = new UsedValues((maxAgeSeconds + maxSkewSeconds) * 1000);
   }
 
-  /** `verification` is that of the event's request, if it has one. */
   async check(event: MoveEvent, eventId: number, verification?: Verification): Promise<void> {
     const { request, type, withheld } = event;
     if (withheld !== undefined && request === null && hidesRequest(type)) {
@@ -121,7 +120,7 @@ export class EvidenceChecks {
   }
 }
 
-/** A service's limits may exceed the defaults, up to the caps. */
+/** An age between the default and the cap is a doubt: the service may have configured a higher limit. */
 export function judgeAge(
   { created, expires = Number.POSITIVE_INFINITY }: Pick<ParsedSignature, 'created' | 'expires'>,
   at: Millis,
@@ -146,7 +145,7 @@ class AnotherSigner extends SignatureError {
   }
 }
 
-/** A signature that is being verified. It never rejects, so callers may drop it. */
+/** An ongoing signature verification. Its promise never rejects, so callers may drop it. */
 export type Verification =
   | SignatureError
   | { readonly did: string; readonly parsed: ParsedSignature; readonly isValid: boolean | Promise<boolean> };
@@ -190,7 +189,7 @@ function keyOf(did: string, keys: Map<string, VerifyingKey>): VerifyingKey {
 }
 
 /**
- * The service's address as the client used it; undefined if the URI does not end in the path. Parses as the service's router does:
+ * Returns the service's base URL as the client used it; undefined if the URI does not end with `path`. Parses like the service's router:
  * resolves dot segments, normalises %-encodings and ignores the query.
  */
 export function baseOf(targetUri: string, path: string): string | undefined {
@@ -199,11 +198,11 @@ export function baseOf(targetUri: string, path: string): string | undefined {
   return target.path.endsWith(path) ? target.origin + target.path.slice(0, -path.length) : undefined;
 }
 
-/** The address in the form of baseOf; undefined if no request can be for it. */
+/** Normalizes a base URL like baseOf; undefined if no request can target it. */
 export function normalBase(url: string): string | undefined {
   const target = parseTarget(url);
   return target && target.origin + target.path.replace(/\/+$/, '');
 }
 
-/** A base, or http:// and Host, then any request target. */
+/** An absolute http(s) URI with a path, without a fragment. */
 const HTTP = /^https?:\/\/[^\s/?#@\\]+\/[^\s#\\]*$/i;

@@ -1,14 +1,13 @@
-// The command's input: a file or a stream such as standard input, read again where possible to tell causes from consequences.
+// The command's input: a file or a stream such as standard input. Further passes read it again if possible.
 import { createReadStream } from 'node:fs';
 
 export function fileInput(path: string, size: number) {
   return { size, isRepeatable: true, read: (): AsyncIterable<Uint8Array> => createReadStream(path) };
 }
 
-/** A longer stream can't be read again. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
 
-/** A stream that can be read again while it is short. */
+/** A stream that can be read again unless it exceeds KEPT_BYTES_MAX. */
 export class KeptInput {
   readonly size = undefined;
   isRepeatable = true;

@@ -1,12 +1,12 @@
-// Reads hostile lines one at a time, so that a log of any length takes constant memory. The errors are for input that can't be
-// audited at all, unlike a broken log.
+// Reads untrusted lines one at a time, in constant memory. Its errors mean that the input can't be audited at all, unlike a broken
+// log.
 import { LimitError, READ_LIMITS, type ReadLimits } from '../../reading/limits.ts';
 import { type RawLine, splitLines } from '../../reading/lines.ts';
 import { withCommas } from '../../vocabulary/values.ts';
 
 export type { RawLine } from '../../reading/lines.ts';
 
-/** The message follows the name of the input: "FILE: it is empty". */
+/** The message completes the input's name: "FILE: it is empty". */
 export class UnusableInput extends Error {
   readonly code = 'usage';
 }
@@ -15,15 +15,15 @@ export class Unreachable extends Error {
   readonly code = 'unreachable';
 }
 
-/** The memory and time that hostile input may take. */
+/** Bounds the memory and time spent on untrusted input. */
 export interface InputLimits extends Pick<ReadLimits, 'lineBytesMax' | 'responseBytesMax'> {
   /** Per chamber. */
   readonly linesMax: number;
   /** Per account. */
   readonly accountLinesMax: number;
-  /** A service or a chain counts as unreachable after this silence. */
+  /** A service or RPC that is silent for this long counts as unreachable. */
   readonly timeoutSeconds: number;
-  /** How long a failing request is repeated. */
+  /** How long a failing request is retried. */
   readonly patienceMillis: number;
 }
 
@@ -31,13 +31,13 @@ export const INPUT_LIMITS: InputLimits = {
   lineBytesMax: READ_LIMITS.lineBytesMax,
   linesMax: 10_000_000,
   accountLinesMax: 100_000,
-  // Less than in a client, since the auditor keeps lines too.
+  // Lower than a client's limit, because the auditor keeps lines too.
   responseBytesMax: 1.5 * 1024 * 1024,
   timeoutSeconds: 30,
   patienceMillis: 0,
 };
 
-/** Throws UnusableInput on a line that is too long for any log. */
+/** Throws UnusableInput if a line exceeds the limit. */
 export function readLines(
   chunks: AsyncIterable<Uint8Array>,
   limits: Pick<InputLimits, 'lineBytesMax'> = INPUT_LIMITS,
@@ -55,7 +55,7 @@ export async function* lineLimited(lines: AsyncIterable<RawLine>): AsyncGenerato
   }
 }
 
-/** Throws UnusableInput beyond the limit; `before` lines were read already, and the option sets the limit. */
+/** Throws UnusableInput beyond `linesMax`, and names the option that sets it. `before` is the number of lines already read. */
 export async function* countLimited(
   lines: AsyncIterable<RawLine>,
   { linesMax, option, before = 0 }: { readonly linesMax: number; readonly option: string; readonly before?: number },
@@ -63,16 +63,16 @@ export async function* countLimited(
   let count = before;
   for await (const line of lines) {
     if (++count > linesMax)
-      throw new UnusableInput(`it holds more than ${withCommas(linesMax)} lines: ${option} allows more`);
+      throw new UnusableInput(`it has more than ${withCommas(linesMax)} lines: ${option} allows more`);
     yield line;
   }
 }
 
-/** Few enough that most are done before V8 promotes them to the old generation. */
+/** Few enough that V8 promotes hardly any line to the old generation. */
 const AHEAD_LINES_MAX = 128;
 const AHEAD_BYTES_MAX = 4 * 1024 * 1024;
 
-/** Begins work on many lines before it yields the first, so that the work of each is mostly done by its turn. */
+/** Starts work on many lines before yielding the first, so that most of a line's work is done when its turn comes. */
 export async function* ahead<Begun>(
   lines: AsyncIterable<RawLine>,
   begin: (line: RawLine) => Begun,

@@ -1,4 +1,4 @@
-// The leaf of a line: of a stub, the leaf of the line that was, which the check `withheld` judges.
+// Computes the leaf of a line. A stub states its original's leaf, which the check `withheld` judges.
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { leafHash } from '../../crypto/merkle.ts';
 import { fromHex, toHex } from '../../vocabulary/values.ts';
@@ -6,7 +6,7 @@ import type { Withheld } from '../../vocabulary/withheld.ts';
 
 const SAMPLE = 0.01;
 
-/** `event` is absent for a line that is not an event. @noble/hashes computes a random sample of the leaves again. */
+/** `event` is absent if the line is not an event. Recomputes a random sample of the leaves with @noble/hashes. */
 export function leafOf(line: Uint8Array, event?: { readonly withheld?: Withheld }): Uint8Array {
   if (event?.withheld !== undefined) return fromHex(event.withheld.leaf);
   const leaf = leafHash(line);

@@ -1,4 +1,4 @@
-// Lines that the caller has kept: the originals of stubs, and other stubs of the same events.
+// Lines kept by the caller: the originals of stubs, and other stubs of the same events.
 import { leafHash } from '../../crypto/merkle.ts';
 import type { ForumEvent } from '../../vocabulary/events.ts';
 import { toHex } from '../../vocabulary/values.ts';
@@ -14,7 +14,7 @@ export class Originals {
   readonly #lines = new Map<string, string>();
   readonly #stubs = new Map<string, Stub[]>();
 
-  /** Takes lines of chambers and accounts; resolves to the number of lines that are no events. */
+  /** Takes lines of chambers and accounts; resolves to the number of lines that are not events. */
   async takeAll(lines: AsyncIterable<RawLine>): Promise<number> {
     let unreadable = 0;
     for await (const line of lines) {

@@ -1,5 +1,5 @@
-// Parses a line to an event record. Its bytes must be the record's canonical form, and its members exactly the published ones: the
-// schemas are those of moves and service events.
+// Parses a line to an event record. The bytes must be the record's canonical form, and the members must match the schema of the
+// event's type.
 import * as v from 'valibot';
 import { accountRecordSchemas, readableSchemas } from '../../moves/records.ts';
 import { READ_LIMITS } from '../../reading/limits.ts';
@@ -28,7 +28,7 @@ export function readAccountRecord(line: RawLine): LineRecord<AccountEvent> {
   return read(line, accountRecordSchemas);
 }
 
-/** A line of a chamber or of an account. */
+/** Reads a line of a chamber or an account. */
 export function readAny(line: RawLine): LineRecord<ForumEvent> {
   const ofChamber = readRecord(line);
   return ofChamber.event === undefined ? readAccountRecord(line) : ofChamber;
@@ -60,19 +60,19 @@ function toRecord<Event>(text: string, value: JsonValue, known: Schemas): LineRe
   if (!schema) return { problem: problemOfType(type) };
   const result = v.safeParse(schema, value, { abortPipeEarly: true });
   if (!result.success) return { problem: problemOfIssue(result.issues[0]) };
-  // The schema is that of the type, which TypeScript can't see through a table.
+  // The schema matches the type, which TypeScript can't infer from a lookup table.
   const event = result.output as Event;
   const { payload, withheld } = event as ForumEvent;
   const missing = withheld === undefined ? missingMember(type as string, payload) : undefined;
   if (missing !== undefined) return { problem: `lacks payload.${missing}` };
   if (!isCanonical(value, text)) return { event, problem: 'is not in canonical form (RFC 8785)' };
-  // A schema drops some members silently, such as one called `constructor`.
+  // Schemas silently drop some members, such as `constructor`.
   if (JSON.stringify(event).length !== text.length)
-    return { event, problem: 'has a member that event records do not have' };
+    return { event, problem: 'has a member that event records can’t have' };
   return { event };
 }
 
-/** Returns whether the text is what canonicalJson returns for the value, which takes three times as long. */
+/** Whether `text` equals canonicalJson(value). Calls it only if needed, because it takes three times as long as JSON.stringify. */
 function isCanonical(value: JsonValue, text: string): boolean {
   return (isSorted(value) && JSON.stringify(value) === text) || canonicalJson(value) === text;
 }
@@ -89,7 +89,7 @@ function isSorted(value: unknown): boolean {
   return true;
 }
 
-// Malformed DIDs are findings of the check `signature`, and malformed evidence those of its checks.
+// Malformed DIDs and evidence pass: the checks of the evidence report them.
 const schemas = readableSchemas();
 
 function problemOfType(type: unknown): string {

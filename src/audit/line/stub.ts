@@ -1,5 +1,5 @@
-// Judges stubs, the lines whose texts a service has withheld: their form, signature, log and key, and the lines that were, where the
-// caller has kept them.
+// Judges stubs, the lines whose texts a service has withheld: form, signature, log and key. Compares them with the original lines if
+// the caller has kept them.
 import { contradicts, InvalidStub, originalProblem, type StubClaim, stubClaim } from '../../crypto/stub.ts';
 import { toVerifyingKey } from '../../crypto/verify.ts';
 import { MISBEHAVIOUR, type Misbehaviour } from '../../tlog/misbehaviour.ts';
@@ -15,17 +15,17 @@ export type StubEvent = ForumEvent & { readonly withheld: Withheld };
 export interface StubSignature {
   readonly event: StubEvent;
   readonly claim: StubClaim | undefined;
-  /** Of the form alone. */
+  /** The problem of the stub's form. */
   readonly problem: string | undefined;
   readonly isSigned: boolean | Promise<boolean>;
 }
 
 export interface StartedStub extends StubSignature {
-  /** The line that was, if it was given and explains the stub. */
+  /** The original line, if it was provided and matches the stub. */
   readonly original: Uint8Array | undefined;
-  /** Of the line that was given. */
+  /** Set if the provided original does not match the stub. */
   readonly contradiction: Contradiction | undefined;
-  /** The given stubs of this event that contradict it. Anybody can make one, so it counts only if the service has signed it. */
+  /** The provided stubs of this event that contradict it. Anybody can forge a stub, so it counts only if the service signed it. */
   readonly others: readonly StubSignature[];
 }
 
@@ -34,7 +34,7 @@ export interface Contradiction {
   readonly proof: Misbehaviour;
 }
 
-/** Begins to verify the signature; undefined for a line that is no stub. */
+/** Starts verifying the stub's signature; returns undefined if the line is not a stub. */
 export function startStub(event: ForumEvent | undefined, context: AuditContext): StartedStub | undefined {
   if (event === undefined || !isStub(event)) return undefined;
   const others = context.originals
@@ -99,13 +99,13 @@ export function contradictionOf(other: StubSignature, { event }: StartedStub): C
   return { problem: 'is a stub that a kept stub of this event contradicts', proof };
 }
 
-/** The problem of a stub; `pinned` is the receipts key that its chamber's first line pins. */
+/** Resolves to the stub's problem; `pinned` is the receipts key that the chamber's first line pins. */
 export async function problemOfStub(
   { claim, problem, isSigned, event }: StubSignature,
   context: AuditContext,
   pinned: string | undefined,
 ): Promise<Problem> {
-  if (problem !== undefined || claim === undefined) return problem ?? 'is no stub';
+  if (problem !== undefined || claim === undefined) return problem ?? 'is not a stub';
   if (!(await isSigned)) return 'is a stub whose signature does not verify';
   return await problemOfSigner(event.withheld, context, pinned);
 }
@@ -126,7 +126,7 @@ async function problemOfSigner(
       doubt: `is withheld under a key that its chamber does not pin: audit the service’s URL, which shows its keys`,
     };
   const key = directory.get(keyid);
-  if (key === undefined) return 'is withheld under a key that is none of the service’s';
+  if (key === undefined) return 'is withheld under a key that is not one of the service’s';
   const seconds = instantOf(at) / 1_000;
   const { nbf = Number.NEGATIVE_INFINITY, exp = Number.POSITIVE_INFINITY } = key;
   return nbf <= seconds && seconds < exp ? undefined : `is withheld at ${at}, when its key was not in force`;

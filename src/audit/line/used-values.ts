@@ -1,4 +1,4 @@
-// Remembers the signatures, hashes and addresses of a log, each in about 27 bytes, while they could be used again.
+// Remembers the signatures, hashes and addresses of a log as long as they could be reused. Takes about 27 bytes per value.
 import { keccak256 } from '../../crypto/keccak.ts';
 import type { Millis } from '../../vocabulary/values.ts';
 
@@ -6,21 +6,21 @@ const SEED_BYTES = 16;
 const VALUE_BYTES_MAX = 64;
 const HASH_WORDS = 4;
 
-/** Forgets values older than `horizon` in the log's time, whose second use would be too old. Without a horizon, remembers all. */
+/** Forgets values older than `horizon` in the log's time, because a reuse would be rejected as too old. By default, forgets nothing. */
 export class UsedValues {
   readonly #horizon: Millis;
-  // Begins with random bytes, so that no writer of a log can create signatures whose hashes collide.
+  // Starts with random bytes, so that the writer of a log can't construct values whose hashes collide.
   readonly #input = crypto.getRandomValues(new Uint8Array(SEED_BYTES + VALUE_BYTES_MAX));
   readonly #words = new Uint32Array(HASH_WORDS);
   readonly #wordBytes = new Uint8Array(this.#words.buffer);
-  /** From the oldest to the newest, which alone grows, so that a full table is never copied. */
+  /** Oldest first. Only the newest grows, so a full table is never copied. */
   #tables: readonly HashTable[] = [new HashTable(PLACES_FIRST)];
 
   constructor(horizon: Millis = Number.POSITIVE_INFINITY) {
     this.#horizon = horizon;
   }
 
-  /** Remembers a new value. Returns the event, or other number from 1, that had the value before. */
+  /** Records a new value with `eventId`, which may be any positive number. Returns the recorded number of a known value. */
   add(value: Uint8Array, eventId: number, at: Millis = 0): number | undefined {
     const [oldest] = this.#tables;
     if (this.#tables.length > 1 && oldest !== undefined && at - oldest.lastAt > this.#horizon)
@@ -45,17 +45,17 @@ export class UsedValues {
 }
 
 const PLACES_FIRST = 4;
-/** 2 MB. */
+/** A full table takes 2 MB. */
 const PLACES_MAX = 98_304;
 const TAKEN_MAX = 0.75;
 const GROWTH = 2;
-/** Stands for all higher ids, which only occur in logs with gaps. */
+/** Represents all higher ids, which occur only in logs with gaps. */
 const EVENT_ID_MAX = 0xffff_ffff;
 
-/** Event ids by 16 bytes of a hash, in four words. */
+/** An open-addressing table of event ids, keyed by 16 bytes of a hash as four words. */
 class HashTable {
   #hashes: Uint32Array;
-  /** 0 marks a free place. */
+  /** 0 marks a free slot. */
   #eventIds: Uint32Array;
   #size = 0;
   lastAt: Millis = Number.NEGATIVE_INFINITY;
@@ -73,7 +73,7 @@ class HashTable {
     return this.#eventIds[this.#placeOf(words)] || undefined;
   }
 
-  /** The hash must be new. */
+  /** The table must not contain the hash yet. */
   add(words: Uint32Array, eventId: number, at: Millis): void {
     if (this.#size >= TAKEN_MAX * this.#eventIds.length) this.#grow();
     this.#put(words, Math.min(eventId, EVENT_ID_MAX));
@@ -87,7 +87,7 @@ class HashTable {
     this.#eventIds[place] = eventId;
   }
 
-  /** The index of the hash, or the free one for it. */
+  /** Returns the hash's slot, or the free slot where the hash belongs. */
   #placeOf(words: Uint32Array): number {
     const places = this.#eventIds.length;
     let place = (words[0] as number) % places;

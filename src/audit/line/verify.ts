@@ -1,10 +1,10 @@
-// Fast verifiers, checked by @noble/ed25519: it decides what they reject, and a random sample of what they accept.
+// Wraps a fast verifier: @noble/ed25519 rechecks every signature that the verifier rejects, and a random sample of those it accepts.
 import { isSignedBy, type VerifyingKey } from '../../crypto/verify.ts';
 
-/** Must decide as isSignedBy does. */
+/** Must return the same result as isSignedBy. */
 export type Verify = (key: VerifyingKey, message: Uint8Array, signature: Uint8Array) => boolean | Promise<boolean>;
 
-/** Accepts only what isSignedBy accepts; it may reject more, also by rejecting its promise. */
+/** Must accept only signatures that isSignedBy accepts. May reject more of them, or reject its promise. */
 export type FastVerify = (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => Promise<boolean>;
 
 const SAMPLE = 0.01;
@@ -16,7 +16,7 @@ export function checkedVerify(fast: FastVerify): Verify {
   };
 }
 
-/** WebCrypto's Ed25519. Browsers lack it in pages that came over http from another machine. */
+/** Uses WebCrypto's Ed25519, which browsers provide only in secure contexts. */
 export function createWebVerify(): FastVerify {
   const keys = new WeakMap<Uint8Array, ReturnType<typeof importKey>>();
   return async (publicKey, message, signature) => {

@@ -1,5 +1,4 @@
-// Reads the caller's kept receipts, in the form in which a client keeps them next to its key: a file of lines, or a folder of such
-// files.
+// Reads the caller's kept receipts in the client's format: a file with one receipt per line, or a folder of such files.
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
@@ -8,7 +7,7 @@ import type { KeptReceipt, ParsedReceipt } from '../../crypto/receipt.ts';
 import { parseJson } from '../../vocabulary/json.ts';
 import { UnusableInput } from '../line/input.ts';
 
-/** A valid signature by the key in the receipt, whose owner is not known yet. */
+/** A receipt with a valid signature by the key that it names. Whether the key is the service's is not known yet. */
 export interface GivenReceipt {
   readonly kept: KeptReceipt;
   readonly parsed: ParsedReceipt;
@@ -16,7 +15,7 @@ export interface GivenReceipt {
 
 export interface GivenReceipts {
   readonly all: readonly GivenReceipt[];
-  /** By eventKey, of any log. */
+  /** The eventKey of each receipt, regardless of its log. */
   readonly events: ReadonlySet<string>;
   readonly streams: ReadonlySet<ParsedReceipt['stream']>;
 }
@@ -33,7 +32,7 @@ export function eventKey({ stream, eventId }: Pick<ParsedReceipt, 'stream' | 'ev
   return `${stream} ${eventId}`;
 }
 
-/** Throws UnusableInput for a receipt with an invalid signature, which would prove nothing. */
+/** Throws UnusableInput if a receipt is malformed or its signature is invalid. */
 export function readReceipts(path: string): GivenReceipts {
   try {
     return givenReceipts(filesIn(path).flatMap(readFile));
@@ -43,7 +42,7 @@ export function readReceipts(path: string): GivenReceipts {
   }
 }
 
-/** All files regardless of their names, so that no promise is overlooked. */
+/** Returns all files regardless of their names, so that no receipt is overlooked. */
 function filesIn(path: string): readonly string[] {
   if (!statSync(path).isDirectory()) return [path];
   return readdirSync(path, { recursive: true, withFileTypes: true })
@@ -52,13 +51,13 @@ function filesIn(path: string): readonly string[] {
     .sort();
 }
 
-/** Files of file managers. */
+/** Files that file managers create. */
 const OF_SYSTEM: ReadonlySet<string> = new Set(['.DS_Store', 'Thumbs.db', 'desktop.ini']);
 
 function readFile(path: string): readonly GivenReceipt[] {
   const lines = readFileSync(path, 'utf8').split('\n');
   const last = lines.pop() ?? '';
-  // After the last line break is nothing, a line that a crash cut off, or one whose line break a tool removed.
+  // The text after the last line break is empty, a line that a crash cut off, or a line whose break a tool removed.
   const complete = isJson(last) ? [...lines, last] : lines;
   return complete.map((line, index) => {
     try {
@@ -79,10 +78,10 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Each kept receipt begins with this text. Inside a string its quotes would be escaped. */
+/** Every kept receipt begins with this text, which can't occur inside a JSON string because its quotes would be escaped. */
 const BEGINNING = '{"request":';
 
-/** Earlier releases appended a receipt to the same line after one that a crash had cut off. */
+/** Returns the last receipt of a line: after a crash, earlier releases appended to the line that was cut off. */
 function lastOf(line: string): string {
   return line.slice(Math.max(0, line.lastIndexOf(BEGINNING)));
 }

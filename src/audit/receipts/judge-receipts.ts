@@ -1,4 +1,4 @@
-// Judges receipts without an audit of their chambers: by the lines and proofs of a service, or by exported lines.
+// Judges receipts without auditing their chambers: by the lines and proofs of a service, or by exported lines.
 import { createReadStream } from 'node:fs';
 import { verifyTlogProof } from '../../tlog/proof.ts';
 import type { ForumEvent } from '../../vocabulary/events.ts';
@@ -12,7 +12,9 @@ import type { GivenReceipts } from './given-receipts.ts';
 import { ReceiptAudit } from './receipt-audit.ts';
 import { type JudgedReceipt, ReceiptChecks } from './receipt-checks.ts';
 
-/** Verified receipts have their line, and the service proves that its log contains it. Throws UnusableInput and Unreachable. */
+/**
+ * A receipt is verified if the service has its line and proves that the log contains it. Throws UnusableInput and Unreachable.
+ */
 export async function judgeByService(
   receipts: GivenReceipts,
   url: string,
@@ -24,18 +26,18 @@ export async function judgeByService(
   const judged: JudgedReceipt[] = [];
   for (const chamberId of chambersIn(receipts)) {
     const checks = new ReceiptChecks(receipts);
-    // A service that returns no lines has none of the events.
+    // A service that returns no lines lacks the receipts' events.
     await checks.takeLines(service.lines(chamberId, 0), readRecord).catch(orUndefined);
     judged.push(...checks.judge(chamberId, await audit.terms()));
   }
   judged.push(...(await audit.judgeOthers(chambersIn(receipts))));
   const proved: JudgedReceipt[] = [];
-  // Asked one after the other, since a service limits the requests of an address.
+  // Sequential, because a service limits the requests per address.
   for (const receipt of judged) proved.push(await requireLogged(receipt, log, now));
   return proved;
 }
 
-/** Verified receipts have their line. Those of other streams are not evaluated. */
+/** A receipt is verified if the file contains its line. Receipts of other streams are not evaluated. */
 export async function judgeByLines(receipts: GivenReceipts, path: string): Promise<readonly JudgedReceipt[]> {
   const checks = new ReceiptChecks(receipts);
   const stream = await checks.takeLines(readLines(createReadStream(path)), readAnyRecord);
@@ -45,7 +47,6 @@ export async function judgeByLines(receipts: GivenReceipts, path: string): Promi
   return receipts.all.map((given) => judged.get(given.kept) ?? { ...given, ...ofOthers });
 }
 
-/** An export is of a chamber or an account. */
 function readAnyRecord(line: RawLine): LineRecord<ForumEvent> {
   const record = readRecord(line);
   return record.event === undefined ? readAccountRecord(line) : record;
@@ -61,7 +62,7 @@ async function requireLogged(receipt: JudgedReceipt, log: ServiceLog, now: Milli
   const { stream, eventId, leaf, created } = receipt.parsed;
   const proof = await log.tlogProof(stream, eventId);
   if (proof !== undefined && verifyTlogProof(proof, leaf, key.key) !== undefined) return receipt;
-  const why = proof === undefined ? 'it is under no checkpoint' : 'the service does not prove it';
+  const why = proof === undefined ? 'it is under no checkpoint' : 'the service does not prove that its log contains it';
   const isDue = proof !== undefined || now > (created + COVERED_SECONDS_MAX) * 1_000;
   const problem = isDue ? why : ({ needs: 'later lines', why } as const);
   return { ...receipt, problem, ...verdictOfProblem(problem) };

@@ -1,4 +1,4 @@
-// The folder for proofs of misbehaviour. A file is named by its content, so no proof replaces another.
+// The folder for proofs of misbehaviour. Files are named by their content, so no proof replaces another.
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { makeFolder, replaceFile } from '../../files/durable-file.ts';
@@ -18,7 +18,7 @@ export class ProofFolder {
     this.#path = path;
   }
 
-  /** For evidence that proves nothing by itself; returns the path of the file. */
+  /** Writes evidence that proves nothing by itself; returns the path of the file. */
   async keepEvidence(name: string, content: object): Promise<string> {
     const text = `${JSON.stringify(content, null, 2)}\n`;
     const file = join(this.#path, `evidence-${name}-${hashOf(text)}.json`);
@@ -27,7 +27,7 @@ export class ProofFolder {
     return file;
   }
 
-  /** undefined if it would prove nothing. */
+  /** Verifies and writes a proof; returns undefined if it proves nothing. */
   async keep(proof: Misbehaviour): Promise<KeptProof | undefined> {
     const proved = await verifyMisbehaviour(proof).catch(() => undefined);
     if (proved === undefined) return undefined;
@@ -39,7 +39,7 @@ export class ProofFolder {
   }
 }
 
-/** For reports: without a capital and a full stop. */
+/** Formats a proof for reports: the sentence without its capital and full stop, and the file. */
 export function provedBy({ file, sentence }: KeptProof): string {
   return `${sentence.charAt(0).toLowerCase()}${sentence.slice(1).replace(/\.$/, '')}: ${file} proves it`;
 }

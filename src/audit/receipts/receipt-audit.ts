@@ -1,5 +1,5 @@
-// Compares kept receipts with a whole service: those of accounts, and of chambers that it no longer has, in addition to the check
-// `receipts` of each chamber. Writes proofs of broken promises.
+// Complements the check `receipts` of each chamber: compares kept receipts with the service's accounts, and with chambers that the
+// service no longer lists. Writes proofs for broken receipts.
 import { base64 } from '@scure/base';
 import { DIRECTORY_PATH, parseDirectory } from '../../crypto/key-directory.ts';
 import { MISBEHAVIOUR } from '../../tlog/misbehaviour.ts';
@@ -14,11 +14,10 @@ import type { GivenReceipts } from './given-receipts.ts';
 import { provedBy } from './proof-folder.ts';
 import { contradictionsIn, type JudgedReceipt, ReceiptChecks, type ReceiptTerms } from './receipt-checks.ts';
 
-/** Stands for the log of a service that names none, of which no receipt is evaluated. */
+/** Represents the log of a service that names none: no receipt of it is evaluated. */
 const NO_LOG = 'no log';
-/** More proofs would show nothing new. */
 const PROOFS_MAX = 100;
-/** Each reads all entries of the log. */
+/** Each of these proofs reads all entries of the log. */
 const PROOFS_BY_ENTRIES_MAX = 10;
 
 export class ReceiptAudit {
@@ -34,12 +33,12 @@ export class ReceiptAudit {
     this.#receipts = receipts;
   }
 
-  /** Takes each event of all chambers. */
+  /** Call with every event of all chambers. */
   readonly take: OnEvent = ({ ts }, _, line) => {
     if (ts > (this.#newest?.ts ?? '')) this.#newest = { ts, line: new TextDecoder().decode(line) };
   };
 
-  /** Call after lines were read, which name their log. */
+  /** Call after lines were read, because responses with lines name their log. */
   terms(): Promise<ReceiptTerms> {
     this.#terms ??= this.#readTerms();
     return this.#terms;
@@ -51,13 +50,13 @@ export class ReceiptAudit {
     return { directory: parseDirectory(response?.body), logId };
   }
 
-  /** The receipts of accounts, and of chambers outside the set. */
+  /** Judges receipts of accounts, and of chambers not in the set. */
   async judgeOthers(chamberIds: ReadonlySet<number> | 'accounts alone'): Promise<readonly JudgedReceipt[]> {
     const judged: JudgedReceipt[] = [];
     for (const stream of this.#receipts.streams) {
       if (typeof stream === 'number' && (chamberIds === 'accounts alone' || chamberIds.has(stream))) continue;
       const checks = new ReceiptChecks(this.#receipts);
-      // A service that returns no account has none of its events.
+      // A service that returns no account lacks the receipts' events.
       if (typeof stream === 'string')
         await checks.takeLines(this.#service.accountLines(stream), readAccountRecord).catch(orUndefined);
       judged.push(...checks.judge(stream, await this.terms()));
@@ -65,7 +64,7 @@ export class ReceiptAudit {
     return judged;
   }
 
-  /** Writes a proof for each broken receipt if possible, and for two contradicting receipts of another stream; returns sentences. */
+  /** Writes a proof for each broken receipt if possible, and for each pair of contradicting receipts in `others`; returns sentences. */
   async prove(
     ofChambers: readonly JudgedReceipt[],
     others: readonly JudgedReceipt[],
@@ -84,7 +83,7 @@ export class ReceiptAudit {
     return written.flatMap((each) => (each === undefined ? [] : [provedBy(each)]));
   }
 
-  /** Proves it by the service's own proof of the line in that place. */
+  /** Proves a broken receipt with the service's own inclusion proof of the line with the same event id. */
   async #proveLine({ kept, parsed, line }: JudgedReceipt, { verifierKey }: LogKey, { proofs }: CheckpointOptions) {
     const { stream, eventId } = parsed;
     if (line === undefined) return undefined;
@@ -94,7 +93,7 @@ export class ReceiptAudit {
     return proofs.keep({ format: MISBEHAVIOUR, kind: 'receipt-and-line', receipt: kept, line, tlogProof, keys });
   }
 
-  /** Proves it by a later checkpoint: a kept one or the newest. */
+  /** Proves with a later checkpoint, kept or current, that the log lacks the receipt's event. */
   async #proveMissing({ kept }: JudgedReceipt, log: LogKey, { keptNotes, witnessPolicy, proofs }: CheckpointOptions) {
     for (const checkpoint of [...keptNotes, await this.#log.checkpoint(log)]) {
       const opened = openCheckpoint(checkpoint, log.key);

@@ -1,4 +1,4 @@
-// Compares the promises of receipts of one stream with its lines.
+// Compares the receipts of one stream with its lines.
 import { parseSignature, SignatureError } from '../../crypto/http-signature.ts';
 import { type KeyDirectory, keyProblem } from '../../crypto/key-directory.ts';
 import type { KeptReceipt, ParsedReceipt, ReceiptRequest } from '../../crypto/receipt.ts';
@@ -15,40 +15,40 @@ import { type ProofFolder, provedBy } from './proof-folder.ts';
 
 /** What is known about the service's keys and log. */
 export interface ReceiptTerms {
-  /** undefined for a file: then only the key that the chamber pins is known. */
+  /** undefined for a file, where only the chamber's pinned key is known. */
   readonly directory?: KeyDirectory | undefined;
   readonly logId?: string;
 }
 
 export interface JudgedReceipt extends GivenReceipt {
-  /** Whether the service signed it, for the log of the lines. */
+  /** Whether the service signed it for the log of the lines. */
   readonly isOfService: boolean;
   readonly problem: Problem;
   readonly verdict: Verdict;
   readonly reason: string | null;
-  /** The line in its place; undefined without one. */
+  /** The line with the receipt's event id; undefined if there is none. */
   readonly line: string | undefined;
 }
 
 interface Met {
   readonly leaf: Hex;
   readonly line: string;
-  /** The agent's signature in the line; undefined without a valid one. */
+  /** The agent's signature in the line; undefined if it has no well-formed one. */
   readonly signature: Hex | undefined;
 }
 
 /** The extent of a stream's lines. */
 interface StreamEnd {
-  /** Earlier lines of an account may be missing. */
+  /** The first event id: earlier lines of an account may be missing. */
   readonly first: number;
   readonly head: number;
-  /** When the last line was written. */
+  /** The time of the last line. */
   readonly at: Millis;
-  /** Whether no request can follow: service events follow all moves, and a retirement is the last line. */
+  /** Whether no move can follow: the stream has a service event, which follows all moves, or a retirement. */
   readonly isFinal: boolean;
 }
 
-/** A receipt is signed after its event, by a clock that may differ by this. */
+/** A receipt is signed after its event, by a clock that may be off by this much. */
 const CLOCKS_SECONDS = 60;
 
 type Place = Pick<ParsedReceipt, 'stream' | 'eventId'>;
@@ -56,11 +56,11 @@ type Place = Pick<ParsedReceipt, 'stream' | 'eventId'>;
 export class ReceiptChecks {
   readonly #receipts: GivenReceipts;
   readonly #met = new Map<string, Met>();
-  /** The creation's keys, wherever it is: lines before it must not disable receipts. */
+  /** The keys in the creation, even if other lines precede it: such lines must not disable receipts. */
   #pinned: { readonly receipts: string | undefined } | undefined;
-  /** The origins for which the lines' requests were signed. */
+  /** The origins that the lines' requests were signed for. */
   readonly #origins = new Set<string>();
-  /** Only for streams of receipts. */
+  /** Contains only streams of receipts. */
   readonly #ends = new Map<number | string, StreamEnd>();
 
   /** By the signature of the receipted request. */
@@ -78,7 +78,7 @@ export class ReceiptChecks {
     );
   }
 
-  /** The accounts of the receipts. */
+  /** The accounts that have receipts. */
   get accounts(): readonly string[] {
     return [...this.#receipts.streams].filter((stream) => typeof stream === 'string');
   }
@@ -102,7 +102,7 @@ export class ReceiptChecks {
     });
   };
 
-  /** A request becomes one event. Within the receipt's own stream, the line in its place is compared instead. */
+  /** A request must become only one event. Within the receipt's own stream, the line with the same event id is compared instead. */
   #noteRequest({ request }: ForumEvent, place: Place): void {
     if (request === null) return;
     const signature = signatureOf(request);
@@ -121,7 +121,7 @@ export class ReceiptChecks {
     });
   }
 
-  /** Takes lines without an audit; returns the stream of the first. */
+  /** Takes lines that are not audited; resolves to the stream of the first. */
   async takeLines(lines: AsyncIterable<RawLine>, read: (line: RawLine) => LineRecord<ForumEvent>) {
     let first: ForumEvent | undefined;
     for await (const line of lines) {
@@ -133,7 +133,7 @@ export class ReceiptChecks {
     return first && (first.chamberId ?? first.did);
   }
 
-  /** Call after all lines of the stream were taken. */
+  /** Call after taking all lines of the stream. */
   judge(stream: number | string | undefined, terms: ReceiptTerms = {}): readonly JudgedReceipt[] {
     const isOf = ({ kept, parsed }: GivenReceipt) =>
       parsed.stream === stream || this.#elsewhere.get(kept)?.stream === stream;
@@ -143,17 +143,17 @@ export class ReceiptChecks {
       const contradiction = problemOf(given, met, elsewhere);
       const ofCopy = elsewhere === undefined ? this.#problemOfCopy(given.parsed, terms) : undefined;
       const ofKey = this.#problemOfKey(given, terms, ofCopy === undefined ? contradiction : undefined);
-      // A restored copy is another log, in which a creation that is sent again makes another chamber.
+      // A restored copy is a different log, where resending a creation creates a different chamber.
       const isOpen = elsewhere !== undefined && terms.logId === undefined;
       const found = isOpen
-        ? { doubt: `${contradiction}: audit the service, which says which log it has` }
+        ? { doubt: `${contradiction}: audit the service, which names its log` }
         : contradiction;
       const problem = ofKey ?? ofCopy ?? found;
       return { ...given, isOfService: ofKey === undefined, ...verdictOfProblem(problem), problem, line: met?.line };
     });
   }
 
-  /** A file may be older than the receipt, unless the stream has ended or its last line is younger. */
+  /** A file may be older than the receipt, unless the stream has ended or its last line is newer. */
   #problemOfCopy({ stream, eventId, created }: ParsedReceipt, { directory }: ReceiptTerms): Problem {
     if (directory !== undefined) return undefined;
     const end = this.#ends.get(stream);
@@ -164,7 +164,7 @@ export class ReceiptChecks {
     return { needs: 'later lines', why: `the lines end before event ${eventId} of a receipt` };
   }
 
-  /** Why the receipt can't accuse the service. */
+  /** Returns why the receipt is no evidence against the service; undefined if it is. */
   #problemOfKey({ kept, parsed }: GivenReceipt, terms: ReceiptTerms, contradiction: string | undefined): Problem {
     const { directory, logId = parsed.logId } = terms;
     const { eventId, keyid } = parsed;
@@ -177,27 +177,27 @@ export class ReceiptChecks {
     if (directory !== undefined && problem === undefined) return undefined;
     const why =
       problem === undefined
-        ? `${named} is not of the key that the chamber pins: audit the service to compare its keys`
+        ? `${named} is not signed with the key that the chamber pins: audit the service to compare its keys`
         : `${named} accuses nobody: ${problem}`;
-    // Neither source of keys is signed: a forger of lines chooses the pinned key, and a service chooses what its directory lists.
+    // Neither source of keys is trustworthy: a forger of lines chooses the pinned key, and a service chooses its directory's keys.
     const isOpen = directory?.has(keyid) !== true && this.#origins.has(originOf(kept.request));
     if (contradiction !== undefined && isOpen) return { doubt: `${why}; ${contradiction}` };
     return directory === undefined ? { needs: 'service', why } : { limit: 'another service', why };
   }
 }
 
-/** For the check `receipts` of a chamber. Two receipts of one event with different leaves are broken even if the lines are sound. */
+/** Reports the check `receipts` of a chamber. Two receipts of one event with different leaves are broken even if the lines are sound. */
 export async function reportReceipts(
   findings: Findings,
   judged: readonly JudgedReceipt[],
   proofs: ProofFolder,
 ): Promise<void> {
   if (judged.length === 0)
-    findings.notEvaluated({ needs: 'receipts', why: 'none of the receipts is of this chamber' }, 'receipts');
+    findings.notEvaluated({ needs: 'receipts', why: 'none of the receipts is for this chamber' }, 'receipts');
   await report(findings, judged, proofs);
 }
 
-/** The same for receipts of accounts. Findings name a chamber's events only. */
+/** Reports receipts of accounts. Findings name only chamber events, so these have no event ids. */
 export async function reportAccountReceipts(findings: Findings, checks: ReceiptChecks, proofs: ProofFolder) {
   await report(
     findings,
@@ -222,7 +222,7 @@ interface Contradiction {
   readonly proof: Misbehaviour;
 }
 
-/** Receipts of one event with different leaves, one pair per event. */
+/** Returns one pair of receipts for each event that has receipts with different leaves. */
 export function contradictionsIn(judged: readonly JudgedReceipt[]): readonly Contradiction[] {
   const first = new Map<string, JudgedReceipt>();
   const found = new Map<string, Contradiction>();
@@ -253,14 +253,14 @@ function problemOf({ kept, parsed }: GivenReceipt, met: Met | undefined, elsewhe
   if (met === undefined) return `${promised}, and there is no such event`;
   if (met.leaf !== toHex(leaf)) return `${promised}, and its line has the leaf ${met.leaf}`;
   const isOfRequest = met.signature === undefined || met.signature === signatureOf(kept.request);
-  return isOfRequest ? undefined : `${promised}, and its line holds another request`;
+  return isOfRequest ? undefined : `${promised}, and its line contains another request`;
 }
 
 function inWords({ stream }: Place): string {
   return typeof stream === 'number' ? `chamber ${stream}` : `the account of ${stream}`;
 }
 
-/** Only sig1: a proxy may have added others. */
+/** Reads only sig1, because a proxy may have added other signatures. */
 function signatureOf(request: ReceiptRequest): Hex | undefined {
   try {
     return toHex(parseSignature(request).signature);

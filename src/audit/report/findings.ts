@@ -1,15 +1,15 @@
-// The checks and their outcomes: every check ends as verified, broken, undecided or not evaluated, and the counts add up. The caller can
-// settle an undecided check with an option; one that is not evaluated may need further input.
+// The checks and their outcomes: verified, broken, undecided or not evaluated. The caller can settle an undecided check with an option;
+// a check that is not evaluated may need further input.
 import { canonicalJson } from '../../vocabulary/json.ts';
 
-/** In the order of the report, each with what a verified check means. */
+/** In the order of the report, each with the meaning of a verified check. */
 const CHECKS = {
   form: 'every line is one canonical event record',
   order: 'events are numbered 1, 2, 3 … without gaps',
   chain: 'every line holds the hash of the line before it',
   time: 'timestamps never decrease',
   chamber: 'all lines belong to one chamber',
-  digest: 'every body matches the digest that was signed',
+  digest: 'every body matches its signed digest',
   signature: 'every move is signed by its agent',
   target: 'every signature covers the recorded move',
   origin: 'all requests were signed for one origin',
@@ -17,7 +17,7 @@ const CHECKS = {
   age: 'signatures were fresh when the service accepted them',
   rules: 'every move was allowed when it was made',
   payload: 'every event matches its request',
-  withheld: 'withheld texts are such as may be withheld, under signatures of the service',
+  withheld: 'stubs withhold only permitted texts, and the service signed them',
   'service-events': 'service events are in order and for graduated ideas only',
   transactions: 'the signed transactions make the expected calls',
   root: 'the committed root is the root of the moves',
@@ -27,10 +27,10 @@ const CHECKS = {
   claims: 'the chain confirms the commitment and the tokens',
   balances: 'the chain confirms the balances that members had to hold',
   registration: 'signers are registered with the recorded wallets',
-  seen: 'the lines are those that agents had seen when they moved',
-  receipts: 'the lines are those that your receipts promise',
+  seen: 'the lines match the events that agents had seen when they moved',
+  receipts: 'the lines match your receipts',
   checkpoint: 'the published log contains the lines',
-  witnesses: 'the witnesses that you trust have cosigned the published log',
+  witnesses: 'the witnesses you trust have cosigned the published log',
 } as const;
 
 export type CheckName = keyof typeof CHECKS;
@@ -40,38 +40,38 @@ export type Verdict = 'verified' | 'broken' | 'undecided' | 'not evaluated';
 export interface Finding {
   /** Every event that the finding names, ascending. */
   readonly eventIds: readonly number[];
-  /** For people: programs read the check and the code. */
+  /** For people; programs use the check and the code. */
   readonly sentence: string;
   readonly code?: FindingCode;
 }
 
-/** Tells a finding apart from the others of its check where the cause is a different one. */
+/** Distinguishes findings of one check that have different causes. */
 export type FindingCode =
-  /** form: a tool changed the copy, and the lines were restored before they were checked. */
+  /** form: a tool changed the copy. */
   | 'copy'
-  /** order: the line belongs further up. */
+  /** order: the line belongs earlier. */
   | 'late'
-  /** signature: the move carries no signed request. */
+  /** signature: the move has no signed request. */
   | 'unsigned'
-  /** signature: another key than the agent's signed the request. */
+  /** signature: a key other than the agent's signed the request. */
   | 'another-signer'
-  /** transactions: the transaction commits another root than that of the moves, or none was due. */
+  /** transactions: the transaction commits a wrong root, or a commitment that was not due. */
   | 'undue-commitment';
 
 /**
- * Why a subject is not evaluated, which never lowers the verdict. Nothing else excuses a check: a contradiction is broken, and a
- * question that the caller can decide is undecided.
+ * Why a subject is not evaluated, which never lowers the verdict. There are no other reasons: a contradiction counts as broken, and a
+ * question that the caller can decide as undecided.
  */
 export type Reason = { readonly why: string } & (
   | { readonly needs: MissingInput }
-  /** A finding of one of these checks explains it; if none of them is broken, the subject is. */
+  /** A finding of one of these checks explains why; if none of them is broken, the subject itself counts as broken. */
   | { readonly follows: readonly CheckName[] }
   | { readonly limit: Limit }
 );
 
-/** The input that would decide it. */
+/** The input that would decide the subject. */
 type MissingInput = 'accounts' | 'chain' | 'later lines' | 'originals' | 'receipts' | 'service' | 'witnesses';
-/** No input shows these. The README lists them among the things that lines can't show. */
+/** Facts that no input shows; the README lists them. */
 type Limit =
   | 'large log'
   | 'earlier release'
@@ -80,10 +80,10 @@ type Limit =
   | 'another service'
   | 'another contract';
 
-/** Checks that find a missing, unreadable or altered event: no later event can be judged by the state. */
+/** Checks that find missing, unreadable or altered events, after which the state is unknown. */
 export const OF_LOSS = ['form', 'order', 'chain'] as const satisfies readonly CheckName[];
 
-/** The problem of a subject, or a question for the caller; undefined where it is right. */
+/** A subject's problem, or an open question for the caller; undefined if the subject is verified. */
 export type Outcome = string | { readonly doubt: string } | undefined;
 export type Problem = Outcome | Reason;
 
@@ -94,7 +94,7 @@ export function verdictOfProblem(problem: Problem): { readonly verdict: Verdict;
   return { verdict: 'not evaluated', reason: problem.why };
 }
 
-/** Independent problems of one subject: none hides a graver one. */
+/** Returns the gravest of one subject's independent problems: broken, then undecided, then not evaluated. */
 export function gravest(...problems: readonly Problem[]): Problem {
   const isDoubt = (problem: Problem) => typeof problem === 'object' && 'doubt' in problem;
   return (
@@ -118,7 +118,7 @@ export interface CheckResult {
 
 /** Bounds the memory for a log that is broken throughout. */
 const FINDINGS_MAX = 1_000;
-/** Sentences quote the log, whose texts have any length. */
+/** Sentences quote texts of the log, which may be long. */
 const SENTENCE_CHARS_MAX = 600;
 const VALUE_CHARS_MAX = 80;
 
@@ -129,16 +129,16 @@ class CheckTally {
   notEvaluated = 0;
   note: string | null = null;
   readonly findings: Finding[] = [];
-  /** Subjects that findings excuse, by the checks one of which must be broken. */
+  /** Subjects excused by findings of other checks, counted by those checks. */
   readonly following = new Map<string, { readonly reason: Following; count: number }>();
 }
 
 type Following = Extract<Reason, { readonly follows: readonly CheckName[] }>;
 
 export interface FindingsOptions {
-  /** The findings of the lines, for an audit of something that is derived from them. */
+  /** The findings of the lines, if these findings are about data derived from the lines. */
   readonly ofLines?: Findings | undefined;
-  /** Whether this is a further pass: the findings that excuse subjects are those of the first. */
+  /** Whether this is a further pass, in which findings of the first pass excuse subjects. */
   readonly isRerun?: boolean | undefined;
 }
 
@@ -152,7 +152,7 @@ export class Findings {
     this.#isRerun = isRerun;
   }
 
-  /** Counts one subject: as broken if there is a problem, which becomes the finding's sentence, otherwise as verified. */
+  /** Counts one subject: as broken if there is a problem, which becomes the finding's sentence; otherwise as verified. */
   judge(
     name: CheckName,
     eventIds: readonly number[],
@@ -168,14 +168,14 @@ export class Findings {
     tally.findings.push({ eventIds: ascending, sentence, ...(code && { code }) });
   }
 
-  /** Counts one subject by its problem; `named` begins each sentence. */
+  /** Counts one subject according to its problem. `named` is the beginning of the sentence. */
   assess(name: CheckName, eventIds: readonly number[], problem: Problem, named: string): void {
     if (typeof problem !== 'object') this.judge(name, eventIds, problem && named + problem);
     else if ('doubt' in problem) this.undecided(name, named + problem.doubt);
     else this.notEvaluated({ ...problem, why: named + problem.why }, name);
   }
 
-  /** Counts one subject that the caller can decide; the reason names the option. */
+  /** Counts one subject as undecided; the reason must name the option that decides it. */
   undecided(name: CheckName, reason: string): void {
     this.#tally(name).undecided++;
     this.note(name, shortened(reason, SENTENCE_CHARS_MAX));
@@ -195,7 +195,7 @@ export class Findings {
     }
   }
 
-  /** Keeps the first note of a check. */
+  /** Sets the check's note unless it has one. */
   note(name: CheckName, note: string): void {
     this.#tally(name).note ??= note;
   }
@@ -227,7 +227,7 @@ export class Findings {
     return this.#tally(name).broken > 0 || this.#ofLines?.isBroken(name) === true;
   }
 
-  /** Subjects that no finding excuses count as broken, so that no mistake of a check makes a log sound. */
+  /** Counts subjects that no finding excuses as broken, so that a bug in a check can't make a log sound. */
   #unexcused(following: readonly { readonly reason: Following; readonly count: number }[]) {
     const left = this.#isRerun
       ? []
@@ -249,7 +249,7 @@ function verdictOf({ verified, broken, undecided, notEvaluated }: CheckResult['c
   return notEvaluated > 0 || verified === 0 ? 'not evaluated' : 'verified';
 }
 
-/** One text for each member of `expected` (with `isExact`, also of `actual`) that differs. An absent member counts as null. */
+/** Describes each member of `expected` that differs in `actual`; if `isExact`, also extra members. An absent member counts as null. */
 export function differences(expected: object, actual: object, isExact: boolean): readonly string[] {
   const names = new Set([...Object.keys(expected), ...(isExact ? Object.keys(actual) : [])]);
   return [...names].flatMap((name) => {
@@ -257,7 +257,7 @@ export function differences(expected: object, actual: object, isExact: boolean):
     if (expectedMember === member) return [];
     const [due, found] = [canonicalJson(expectedMember), canonicalJson(member)];
     if (due === found) return [];
-    return [`${name} is ${shortened(found, VALUE_CHARS_MAX)} and not ${shortened(due, VALUE_CHARS_MAX)}`];
+    return [`${name} is ${shortened(found, VALUE_CHARS_MAX)}, not ${shortened(due, VALUE_CHARS_MAX)}`];
   });
 }
 

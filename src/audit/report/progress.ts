@@ -1,4 +1,4 @@
-// Progress on standard error, if that is a terminal: a bar, the rate and the remaining time.
+// Shows progress on standard error if it is a terminal: a bar, the rate and the remaining time.
 import { withCommas } from '../../vocabulary/values.ts';
 
 const BAR_CHARS = 30;
@@ -9,7 +9,7 @@ export class Progress {
   #drawnAt = 0;
   #startedAt: number | undefined;
 
-  /** `share` of the whole is between 0 and 1; undefined if the whole is unknown. */
+  /** `share` of the input is between 0 and 1; undefined if the input's size is unknown. */
   readonly update = (lines: number, share: number | undefined): void => {
     const now = performance.now();
     this.#startedAt ??= now;

@@ -1,4 +1,4 @@
-// The outcome of an audit as data, with its verdict in one sentence.
+// Builds the audit report as data, including the verdict in one sentence.
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { undecidedGraduates } from '../../../projections/graduation.ts';
 import { outcomeOf } from '../../../projections/outcome.ts';
@@ -101,7 +101,7 @@ export function toReport(
   };
 }
 
-/** In the bytes of the service; null if an event that it depends on is lost. */
+/** The outcome as the service serves it; null if an event is lost. */
 function outcomeIn({ decisions: { served: state, lostEventId } }: ChamberAudit, now: Millis) {
   return state === null || lostEventId !== undefined ? null : outcomeOf(state, now);
 }
@@ -121,7 +121,7 @@ function withCauses(checks: readonly CheckResult[], { causes, consequences }: Di
 
 const OUTCOMES_MAX = 10_000;
 
-/** A report of many chambers contains equal results once. */
+/** Shares equal results among the reports of many chambers, to save memory. */
 function shared(check: ReportedCheck, { outcomes }: AuditContext): ReportedCheck {
   if (check.findings.length > 0) return check;
   const key = JSON.stringify(check);
@@ -160,7 +160,7 @@ function brokenSentence({ causes, consequences, others }: Diagnosis): string {
   return sentences.map((sentence) => `${sentence}.`).join(' ');
 }
 
-/** A service settles a chamber within minutes. */
+/** Far longer than a service takes to settle a chamber. */
 const SETTLEMENT_GRACE_MILLIS = 3_600_000;
 
 function reservationOf(audit: ChamberAudit, { now, logId }: Pick<Origin, 'now' | 'logId'>): string | undefined {

@@ -1,4 +1,4 @@
-// The report for people, in lines of 80 characters: the verdict, then what is broken or undecided and why.
+// Formats the report for people, in lines of 80 characters: the verdict, then the broken and undecided checks with their reasons.
 import { paint } from '../../process/terminal.ts';
 import { withCommas } from '../../vocabulary/values.ts';
 import { visibleLine } from '../../vocabulary/visible.ts';
@@ -15,11 +15,11 @@ const NAME_CHARS = Math.max(...CHECK_NAMES.map(({ length }) => length));
 const STYLES = { verified: 'green', broken: 'red', undecided: 'yellow', 'not evaluated': 'yellow' } as const;
 const FILE_ALONE =
   'A file alone does not show whether its end was cut off, nor the state of service and chain: audit the service’s URL, with --rpc and --registry.';
-/** The texts that a chamber lacks stand below its verdict. */
+/** Aligns the list of a chamber's withheld texts with its verdict. */
 const ROW_INDENT = ' '.repeat('chamber '.length + 8 + 1);
 const WORDS = { verified: 'sound', broken: 'broken', undecided: 'undecided' } as const;
 
-/** `isVerbose` adds every check of every chamber. */
+/** `isVerbose` includes every check of every chamber. */
 export function toText(report: AuditReport, isVerbose: boolean): string {
   const { verdict, sentence, problems, doubts = [], chambers } = report;
   const [only] = chambers;
@@ -54,7 +54,7 @@ function listOf(chambers: readonly ChamberReport[], isVerbose: boolean): readonl
   return [rows.join('\n'), ...shown.map((chamber) => toBlock(chamber, isVerbose)), total];
 }
 
-/** The report has said the sentence of its only chamber already. */
+/** `isOnly` omits the chamber's sentence, which the report has already stated. */
 function toBlock(chamber: ChamberReport, isVerbose: boolean, isOnly = false): string {
   const { source, chamberId, lines, moves, root, causes, checks, sentence } = chamber;
   const head = `Chamber ${chamberId ?? '?'} of ${source}: ${count(lines, 'line')}, ${count(moves, 'move')}`;
@@ -114,13 +114,13 @@ function summary(chamber: ChamberReport, isVerbose: boolean): string {
   const { counts, checks, brokenEvents, unsignedMoves, logId, verdict } = chamber;
   const { verified, broken, undecided, notEvaluated, total } = counts;
   const open = undecided === 0 ? '' : `${undecided} undecided, `;
-  const unsigned = unsignedMoves === 0 ? '' : ` Moves that nobody signed: ${unsignedMoves}.`;
+  const unsigned = unsignedMoves === 0 ? '' : ` Unsigned moves: ${unsignedMoves}.`;
   const sum = `${verified} verified, ${broken} broken, ${open}${notEvaluated} not evaluated of ${total} checks.${unsigned}`;
   const shown =
     brokenEvents.slice(0, EVENTS_SHOWN_MAX).join(', ') + (brokenEvents.length > EVENTS_SHOWN_MAX ? ' …' : '');
   const rows = [sum + (brokenEvents.length === 0 ? '' : ` Events named: ${shown}.`)];
   const names = checks.filter(({ verdict }) => verdict === 'not evaluated').map(({ name }) => name);
-  if (names.length > 0 && !isVerbose) rows.push(`Not evaluated (--verbose says why): ${names.join(', ')}.`);
+  if (names.length > 0 && !isVerbose) rows.push(`Not evaluated (--verbose shows why): ${names.join(', ')}.`);
   if (logId === null && verdict !== 'broken') rows.push(FILE_ALONE);
   return rows.map((row) => wrapped(row)).join('\n');
 }
@@ -129,7 +129,7 @@ function count(number: number, noun: string): string {
   return `${withCommas(number)} ${noun}${number === 1 ? '' : 's'}`;
 }
 
-/** Breaks lines between words; long words stay whole. */
+/** Breaks lines between words; does not split long words. */
 function wrapped(text: string, indent = 0): string {
   const [, start = '', rest = ''] = /^(\s*)(.*)$/su.exec(visibleLine(text)) ?? [];
   const lines: string[] = [];

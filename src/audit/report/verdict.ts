@@ -1,14 +1,14 @@
-// Tells causes from consequences: the auditor runs again with the known causes set aside. Findings that vanish follow from them;
-// further causes are sought among those that remain.
+// Separates causes from consequences by auditing again under the assumption that the known causes are explained. Findings that vanish
+// are consequences; the remaining findings may include further causes.
 import type { Assumptions, ChamberAudit } from '../chamber/chamber-audit.ts';
 import type { Effect } from '../chamber/decisions.ts';
 import type { Leaves } from '../chamber/sequence.ts';
 import type { CheckName, CheckResult, Finding, FindingCode } from './findings.ts';
 
 export interface Cause {
-  /** Empty where a response or the whole tree is broken. */
+  /** Empty if a response or the whole tree is broken. */
   readonly eventIds: readonly number[];
-  /** For laymen, with a capital and without a full stop. */
+  /** For non-experts; starts with a capital and has no full stop. */
   readonly sentence: string;
   readonly findings: readonly Located[];
 }
@@ -21,14 +21,14 @@ export interface Located {
 export interface Diagnosis {
   readonly causes: readonly Cause[];
   readonly consequences: readonly Located[];
-  /** Findings whose causes were not sought after RERUNS_MAX passes. */
+  /** Findings left without a known cause after RERUNS_MAX passes. */
   readonly others: readonly Located[];
 }
 
-/** Audits the same lines again. Resolves to undefined where they can't be read twice. */
+/** Audits the same lines again. Resolves to undefined if they can't be read again. */
 export type Rerun = (assumptions: Assumptions) => Promise<ChamberAudit | undefined>;
 
-/** Each costs a pass over the lines. */
+/** Each rerun is a pass over all lines. */
 const RERUNS_MAX = 8;
 
 /** Checks of a single line: their findings are never consequences. */
@@ -47,7 +47,7 @@ const OF_LINE: ReadonlySet<CheckName> = new Set([
     'withheld',
   ] as const),
 ]);
-/** Their findings don't mean that the line's content was altered. */
+/** Checks whose findings don't mean that the line was altered. */
 const HARMLESS: ReadonlySet<CheckName> = new Set(['origin', 'age', 'registration', 'seen', 'receipts']);
 const OF_STATE: ReadonlySet<CheckName> = new Set([
   'rules',
@@ -85,7 +85,7 @@ export async function diagnose(audit: ChamberAudit, rerun: Rerun): Promise<Diagn
   return { causes: causes.sort((a, b) => placeOf(a) - placeOf(b)), consequences, others };
 }
 
-/** Causes outside the lines come after those in events, and changes of the copy last. */
+/** Orders causes in events first, then causes outside the lines, then changes of the copy. */
 function placeOf({ eventIds: [eventId = Number.POSITIVE_INFINITY], findings }: Cause): number {
   return findings.every(isOfCopy) ? Number.MAX_VALUE : eventId;
 }
@@ -94,7 +94,7 @@ function located(results: readonly CheckResult[]): readonly Located[] {
   return results.flatMap(({ name, findings }) => findings.map((finding) => ({ check: name, finding })));
 }
 
-/** Without the sentence, which may differ between two runs. */
+/** Omits the sentence, which may differ between two runs. */
 function keyOf({ check, finding }: Located): string {
   return `${check} ${finding.eventIds.join()}`;
 }
@@ -113,7 +113,7 @@ function setAside({ eventIds, findings }: Cause, altered: { events: Map<number, 
   for (const eventId of eventIds) altered.events.set(eventId, effectOf(findings));
 }
 
-/** If body and payload agree, the author or the time was altered, and the event's effect is unknown. */
+/** If body and payload agree, the agent or the time was altered, so the event's effect is unknown. */
 function effectOf(findings: readonly Located[]): Effect {
   const has = (name: CheckName) => findings.some(({ check }) => check === name);
   if (findings.some((each) => hasCode(each, 'another-signer')) || has('chamber')) return 'unknown';
@@ -121,18 +121,18 @@ function effectOf(findings: readonly Located[]): Effect {
   return has('payload') || !has('chain') ? 'request' : 'unknown';
 }
 
-/** A finding about two events whose accounts contradict each other is not: either may have been altered. */
+/** A finding about two contradicting events does not count, because either may have been altered. */
 function isOfLine({ check, finding }: Located): boolean {
   const isOfTwo = check === 'registration' || check === 'withheld';
   return OF_LINE.has(check) && (!isOfTwo || finding.eventIds.length === 1);
 }
 
-/** Each leaf pins all lines before it, so these findings follow from any alteration there. */
+/** Each leaf pins all earlier lines, so these findings follow from any earlier alteration. */
 function isOfHistory({ check }: Located): boolean {
   return check === 'seen' || check === 'receipts';
 }
 
-/** A finding about an account's receipt: the lines of accounts are read once. */
+/** A finding about an account's receipt, which a rerun can't repeat: account lines are read once. */
 function isOfAccount({ check, finding }: Located): boolean {
   return check === 'receipts' && finding.eventIds.length === 0;
 }
@@ -149,7 +149,7 @@ function hasCode({ finding }: Located, code: FindingCode): boolean {
   return finding.code === code;
 }
 
-/** All causes that are certain without another run, else the first event that no cause explains, else one outside the lines. */
+/** Returns all causes that are certain without another run; otherwise the first unexplained event, or a cause outside the lines. */
 function nextCauses(findings: readonly Located[], lineCount: number): readonly Cause[] {
   const certain = certainCauses(findings, lineCount);
   if (certain.length > 0) return certain;
@@ -173,7 +173,7 @@ function nextCauses(findings: readonly Located[], lineCount: number): readonly C
   return [toCause([], own)];
 }
 
-/** The findings of single lines, by event, and the line that each broken link of the chain accuses. */
+/** Groups findings of single lines by event, and adds the line that each broken link of the hash chain implicates. */
 function certainCauses(findings: readonly Located[], lineCount: number): readonly Cause[] {
   const groups = new Map<number, { readonly ids: readonly number[]; readonly own: Located[] }>();
   const add = (ids: readonly number[], each: Located) => {
@@ -200,15 +200,15 @@ function certainCauses(findings: readonly Located[], lineCount: number): readonl
 }
 
 interface Trail {
-  /** Events that checks of a single line show to be altered. */
+  /** Events that checks of single lines have shown to be altered. */
   readonly altered: ReadonlySet<number>;
-  /** Events that contradict the state before them, which may follow from another altered line. */
+  /** Events that contradict the preceding state, which may be a consequence of another altered line. */
   readonly suspects: ReadonlySet<number>;
   readonly broken: ReadonlySet<number>;
   readonly lineCount: number;
 }
 
-/** The event does not hold the hash of the one before it: that one was altered, unless this one was. */
+/** Returns the altered event of a broken link: the previous event, unless the evidence points to the event itself. */
 function accusedBy(eventId: number, trail: Trail): readonly number[] {
   const { altered, suspects, broken, lineCount } = trail;
   if (altered.has(eventId - 1) || suspects.has(eventId - 1)) return [eventId - 1];
@@ -221,7 +221,7 @@ function idsOf(each: Located): readonly number[] {
   return isRange ? each.finding.eventIds : [subjectOf(each)];
 }
 
-/** The event at fault; Infinity where there is none. */
+/** The event at fault; Infinity if there is none. */
 function subjectOf({ check, finding: { eventIds } }: Located): number {
   const isOfLater = check === 'once' || check === 'chain' || check === 'time';
   return (isOfLater ? eventIds.at(-1) : eventIds[0]) ?? Number.POSITIVE_INFINITY;
@@ -232,19 +232,19 @@ function isOfTree(each: Located): boolean {
   return check === 'root' || check === 'preview' || check === 'contract' || hasCode(each, 'undue-commitment');
 }
 
-/** A root that differs in one place only was altered there. */
+/** A single differing root was itself altered; several differing roots mean that the moves were. */
 function isTreeCause(findings: readonly Located[]): boolean {
   return findings.some(({ check }) => check === 'root') && findings.filter(isOfTree).length > 1;
 }
 
 const SENTENCES: Partial<Record<CheckName, string>> = {
   origin: 'was signed for an address that is not the service’s',
-  age: 'carries a signature that was not valid when it was accepted',
+  age: 'has a signature that was not valid when the service accepted it',
   registration: 'does not match the account of its agent',
   rules: 'was not allowed when it was made',
-  withheld: 'is withheld in a way that no service may',
+  withheld: 'is withheld against the rules',
   'service-events': 'records an outcome that was not due',
-  transactions: 'records another transaction than the due one',
+  transactions: 'records a transaction other than the expected one',
   root: 'commits another root than that of the moves',
   claims: 'claims an outcome that the chain does not confirm',
   balances: 'records a balance that the wallet did not hold',
@@ -254,9 +254,9 @@ const SENTENCES: Partial<Record<CheckName, string>> = {
 const OUTSIDE: Partial<Record<CheckName, string>> = {
   preview: 'The service’s merkle-preview is not the root of its lines',
   views: 'The service’s views do not match its lines',
-  contract: 'The chain holds another root than that of the moves',
-  checkpoint: 'The log that the service publishes does not contain the lines',
-  witnesses: 'The log that the service publishes is not cosigned by the witnesses that you trust',
+  contract: 'The chain holds a root other than that of the moves',
+  checkpoint: 'The published log does not contain the lines',
+  witnesses: 'The published log is not cosigned by the witnesses you trust',
 };
 
 function toCause(eventIds: readonly number[], findings: readonly Located[]): Cause {

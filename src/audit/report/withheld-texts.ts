@@ -1,15 +1,15 @@
-// Names the events whose texts the service has withheld, and whose originals were not given.
+// Lists the events whose texts are withheld and whose originals were not provided.
 import type { ChamberReport } from './report-types.ts';
 
 const EVENTS_NAMED_MAX = 10;
 
-/** The events of a stream; the only chamber of a report needs no name. */
+/** The events of one stream. `stream` is empty for the only chamber of a report. */
 interface Group {
   readonly stream: string;
   readonly eventIds: readonly number[];
 }
 
-/** An account may be a member of several chambers. */
+/** Counts each account event once, although an account may belong to several chambers. */
 interface WithheldTexts {
   readonly groups: readonly Group[];
   readonly count: number;
@@ -30,13 +30,13 @@ export function withheldIn(chambers: readonly Withheld[], isNamed = chambers.len
   return { groups, count: groups.reduce((sum, { eventIds }) => sum + eventIds.length, 0) };
 }
 
-/** "the texts of 3 events …"; undefined if there are none. */
+/** Returns "the texts of 3 events …", or undefined if there are none. */
 export function namedTexts({ groups, count }: WithheldTexts): string | undefined {
   if (count === 0) return undefined;
   return `the texts of ${count === 1 ? '1 event' : `${count} events`}, withheld by the service (${listed(groups)})`;
 }
 
-/** A few of the events: "chamber 1: 2, 5; account of did:key:…: 4". */
+/** Returns the first few events: "chamber 1: 2, 5; account of did:key:…: 4". */
 export function listed(groups: readonly Group[]): string {
   const named: string[] = [];
   let left = EVENTS_NAMED_MAX;

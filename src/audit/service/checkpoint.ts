@@ -1,5 +1,5 @@
-// Compares a chamber's lines with the service's published log: the last event, which pins all before it, must be under a checkpoint
-// that the log's key signed and the witnesses cosigned.
+// Compares a chamber's lines with the published log: a checkpoint signed by the log's key and cosigned by the witnesses must cover
+// the last event, which pins all earlier ones.
 import { isPinned, type SignedCheckpoint, UNPINNED, verifyTlogProof } from '../../tlog/proof.ts';
 import { fromHex, type PinnedKeys } from '../../vocabulary/values.ts';
 import type { StreamHead, WatchedAccounts } from '../account/watched-accounts.ts';
@@ -9,14 +9,14 @@ import type { Findings, Reason } from '../report/findings.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { LogKey, ServiceLog } from './service-log.ts';
 
-/** Takes the chambers of a service from the oldest to the newest. */
+/** Compare a service's chambers oldest first. */
 export class CheckpointAudit {
   readonly #published: ServiceLog;
   readonly #checkpoints: Checkpoints;
   readonly #clock: AuditClock;
-  /** Account lines that are under no cosigned checkpoint. */
+  /** Account lines that no cosigned checkpoint covers. */
   readonly #uncosigned: string[] = [];
-  /** The keys in the newest chamber that records any. */
+  /** The newest chamber that records service keys. */
   #newest: { readonly chamberId: number; readonly pinnedKeys: PinnedKeys } | undefined;
 
   constructor(published: ServiceLog, checkpoints: Checkpoints, clock: AuditClock) {
@@ -25,7 +25,7 @@ export class CheckpointAudit {
     this.#clock = clock;
   }
 
-  /** `unread` is the reason why the entries of the log are not read. */
+  /** `unread` is the reason why the log's entries are not read. */
   async compare(audit: ChamberAudit, chamberId: number, unread: Reason | undefined): Promise<void> {
     const { findings, pinnedKeys } = audit;
     if (pinnedKeys !== undefined) this.#newest = { chamberId, pinnedKeys };
@@ -42,7 +42,7 @@ export class CheckpointAudit {
     this.#judgeWitnesses(findings, checkpoint, { isSoFar: problem === undefined, isDue: audit.dueHead !== undefined });
   }
 
-  /** The last event that is proved to be in the log; 0 while none must be. */
+  /** Returns the last event that the log is proved to contain; 0 if no event must be in the log yet. */
   async #prove({ head, dueHead }: ChamberAudit, chamberId: number, log: LogKey): Promise<Proved> {
     const another = this.#published.problemOfLog(log);
     if (another !== undefined) return { eventId: head.eventId, problem: another };
@@ -59,7 +59,7 @@ export class CheckpointAudit {
     return { eventId: head.eventId, problem: `event ${dueHead.eventId} ${OVERDUE}` };
   }
 
-  /** Waits for a proof under a cosigned checkpoint. Returns its checkpoint, undefined for an invalid proof; undefined without a proof. */
+  /** Waits for a proof under a cosigned checkpoint. Resolves to undefined without a proof; `checkpoint` is undefined if it is invalid. */
   async #proofOf(stream: number | string, { eventId, leaf }: Pick<StreamHead, 'eventId' | 'leaf'>, { key }: LogKey) {
     const open = (text: string) => verifyTlogProof(text, fromHex(leaf), key);
     const text = await this.#published.tlogProof(stream, eventId, (proof) => {
@@ -79,7 +79,7 @@ export class CheckpointAudit {
   ): void {
     const { witnessPolicy: policy } = this.#checkpoints.options;
     if (policy === undefined) {
-      const why = 'name the witnesses that you trust with --witnesses';
+      const why = 'name the witnesses you trust with --witnesses';
       findings.notEvaluated({ needs: 'witnesses', why }, 'witnesses');
       return;
     }
@@ -96,12 +96,12 @@ export class CheckpointAudit {
     }
     const { length } = this.#checkpoints.cosignersOf(checkpoint);
     const problem = `the checkpoint of size ${checkpoint.size} is cosigned by ${length} of ${policy.witnesses.length} witnesses, which is not a quorum`;
-    // Witnesses may be about to cosign it if they have cosigned another checkpoint of the log, or the chamber is not due yet.
+    // Witnesses may still cosign it if they have cosigned another checkpoint of the log, or if the chamber is not due yet.
     if (isDue && this.#checkpoints.cosignedSize === 0) findings.judge('witnesses', [], problem);
     else findings.undecided('witnesses', `${problem}: ${ASK_AGAIN}`);
   }
 
-  /** The caller's questions about the identity of the log. */
+  /** Open questions for the caller about the identity of the log. */
   async doubts(): Promise<readonly string[]> {
     const log = await this.#checkpoints.find();
     const { witnessPolicy } = this.#checkpoints.options;
@@ -116,12 +116,12 @@ export class CheckpointAudit {
       );
     if (witnessPolicy !== undefined)
       doubts.push(
-        `the policy of --witnesses names no log, so the service may have several, and show others one that is cosigned as well; ${log.key.name} may not be its only one: ${line}`,
+        `the policy of --witnesses names no log, so the service may show other readers a different log, which the witnesses cosign as well; ${log.key.name} may not be its only log: ${line}`,
       );
     return doubts;
   }
 
-  /** Contradictions between the log and the accounts by which one chamber was judged. */
+  /** Returns contradictions between the log and the accounts used to judge a single chamber. */
   async problemsOfAccounts(accounts: WatchedAccounts): Promise<readonly string[]> {
     const log = await this.#checkpoints.find();
     const problems: string[] = [];
@@ -155,10 +155,10 @@ interface Proved {
 
 export const OVERDUE = 'is under no checkpoint, although it is more than a minute old';
 export const UNCOSIGNED =
-  'is under no checkpoint that the witnesses have cosigned, although it is more than a minute old, so other readers may see another line: audit again in a minute';
+  'is under no checkpoint that the witnesses have cosigned, although it is more than a minute old, so other readers may see a different line: audit again in a minute';
 const ASK_AGAIN = 'audit again in a minute';
 const NO_LOG =
-  'the service publishes no log that witnesses could have cosigned: leave out --witnesses if it is of a release that publishes none';
+  'the service publishes no log that witnesses could have cosigned: omit --witnesses if its release publishes none';
 const NOT_YET = (eventId: StreamHead['eventId']) => `event ${eventId} is under no checkpoint yet`;
 
 /** Earlier releases publish no log and record no keys. */
@@ -173,7 +173,7 @@ function judgeWithoutLog(findings: Findings, pinnedKeys: PinnedKeys | undefined)
 
 const TEXT_LINES_MIN = 3;
 
-/** Splits concatenated notes: lines, an empty line, and lines of signatures. Takes one pass, since the text may be hostile. */
+/** Splits concatenated notes (lines, an empty line, signature lines). Takes linear time, because the text is untrusted. */
 export function splitNotes(text: string): readonly string[] {
   const notes: string[] = [];
   let lines: string[] = [];

@@ -1,5 +1,5 @@
-// The checkpoints of one audit: those that the service shows, alone or within proofs, and the caller's kept ones. All must be of
-// one log that only grows; the largest counts, since a service could show an earlier one instead.
+// The checkpoints of one audit: those that the service serves, alone or within proofs, and the caller's kept ones. All must belong to
+// one log that only grows. The largest is decisive, because a service could serve an earlier one instead.
 import { parseCheckpoint } from '../../tlog/checkpoint.ts';
 import { forkProofByTiles } from '../../tlog/misbehaviour.ts';
 import { parseNote, signatureBy, toNoteKey } from '../../tlog/note.ts';
@@ -26,7 +26,7 @@ export class Checkpoints {
     this.options = options;
   }
 
-  /** The log that the service publishes; throws UnusableInput if the caller trusts other logs only. */
+  /** Returns the published log. Throws UnusableInput if the caller trusts only other logs. */
   async find(): Promise<LogKey | undefined> {
     const log = await this.#published.find();
     const known = this.options.witnessPolicy?.logs ?? [];
@@ -34,14 +34,14 @@ export class Checkpoints {
     throw new UnusableInput('--witnesses does not name the service’s log');
   }
 
-  /** Whether the caller names the log by key and origin. */
+  /** Whether the caller's policy names the log. */
   isTrusted({ key }: LogKey): boolean {
     return (
       this.options.witnessPolicy?.logs.some(({ keyId, name }) => keyId === key.keyId && name === key.name) === true
     );
   }
 
-  /** Remembers a checkpoint of this audit, or more cosignatures of a known one. */
+  /** Records a checkpoint, or further cosignatures of a known one. */
   take(checkpoint: SignedCheckpoint): void {
     const { text } = checkpoint.note;
     const known = this.#seen.get(text);
@@ -53,19 +53,19 @@ export class Checkpoints {
     return witnesses.filter(({ key }) => signatureBy(key, note) !== undefined).map(({ name }) => name);
   }
 
-  /** Whether a quorum of witnesses cosigned it; true if the caller names no witnesses. */
+  /** Whether a quorum of witnesses cosigned the checkpoint; true if the caller names no witnesses. */
   isCosigned(checkpoint: SignedCheckpoint): boolean {
     const { witnessPolicy } = this.options;
     return witnessPolicy === undefined || witnessPolicy.isQuorum(new Set(this.cosignersOf(checkpoint)));
   }
 
-  /** The size of the largest checkpoint that a quorum cosigned; infinite if no cosignature is needed. */
+  /** The size of the largest cosigned checkpoint; infinite if no cosignature is needed. */
   get cosignedSize(): number {
     if (this.options.witnessPolicy?.isQuorum(new Set()) !== false) return Number.POSITIVE_INFINITY;
     return Math.max(0, ...[...this.#seen.values()].filter((each) => this.isCosigned(each)).map(({ size }) => size));
   }
 
-  /** Reads the current checkpoint, and returns the largest of all: a cache may serve an older one for a second. */
+  /** Reads the current checkpoint and returns the largest known one, because a cache may serve an older one for a second. */
   async newest(log: LogKey): Promise<SignedCheckpoint | undefined> {
     await this.#readServed(log);
     const kept = this.options.keptNotes.flatMap((note) => openCheckpoint(note, log.key) ?? []);
@@ -81,7 +81,7 @@ export class Checkpoints {
     return 'served';
   }
 
-  /** Contradictions between them, each with the file that proves it. */
+  /** Returns contradictions between the checkpoints, each with the file that proves it. */
   async problems(): Promise<readonly string[]> {
     const { keptNotes } = this.options;
     const log = await this.find();
@@ -121,10 +121,10 @@ export class Checkpoints {
     const { type, publicKey } = log.key;
     if (openCheckpoint(note, toNoteKey(origin, type, publicKey)) === undefined)
       throw new UnusableInput(
-        `--checkpoints: the one of ${origin}, size ${size}, is not signed by the key of ${log.key.name}`,
+        `--checkpoints: the checkpoint of ${origin}, size ${size}, is not signed by the key of ${log.key.name}`,
       );
     this.doubts.push(
-      `the key of ${log.key.name} has signed a checkpoint of size ${size} of another log as well, ${origin}: leave out --checkpoints of that log if its operator has announced that the service continues with another one`,
+      `the key of ${log.key.name} has also signed a checkpoint of size ${size} of another log, ${origin}: remove that log from --checkpoints if the operator has announced that the service continues with a new log`,
     );
     return [];
   }
@@ -139,7 +139,7 @@ export class Checkpoints {
     } catch (error) {
       if (error instanceof Unreachable) throw error;
       return [
-        `the service’s tiles are not those of its checkpoint of size ${newest.size}: ${(error as Error).message}`,
+        `the service’s tiles do not match its checkpoint of size ${newest.size}: ${(error as Error).message}`,
       ];
     }
   }

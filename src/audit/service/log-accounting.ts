@@ -1,7 +1,7 @@
-// Verifies that each entry of the log is explained by exactly one line of a listed chamber or an account, and each line by an
-// entry, so that a second history of a chamber has no entries. The largest signed checkpoint counts; it is read again after all
-// chambers were judged. Then each stream is read again: its lines must be those of the entries and of the first read. A line that
-// appears only in the second read must be new: an old one was withheld from the checks.
+// Verifies that entries of the log and lines of listed chambers and accounts correspond one to one, so that a second history of a
+// chamber has no entries. The largest signed checkpoint is decisive, and is read again after all chambers were judged. Then each
+// stream is read again, and its lines must match the entries and the first read. A line that appears only in the second read must be
+// new; otherwise the service withheld it from the checks.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { entryEvidence } from '../../tlog/entry-evidence.ts';
 import { nameOfEvent, nameOfStream, type Stream } from '../../tlog/leaf-index.ts';
@@ -19,7 +19,7 @@ import { type LogKey, POLL_MS, type ServiceLog, WAIT_MS_MAX } from './service-lo
 import type { AuditedService } from './service-reader.ts';
 
 const PROBLEMS_MAX = 100;
-/** A node that lags behind the published checkpoint soon has the lines. */
+/** A node that lags behind the published checkpoint has the lines soon. */
 export const READS_MAX = 3;
 const GROWTH_MS_MAX = 60_000;
 export const READ_PAUSE_MS = 1_000;
@@ -32,16 +32,16 @@ interface Audited {
   readonly clock: AuditClock;
   /** How long to wait for a log that does not grow, although lines are missing. */
   readonly restMs?: number;
-  /** The same for a log that grows: a log that grows one leaf at a time must not prolong the audit for ever. */
+  /** How long to wait for a log that keeps growing, so that a log that grows one leaf at a time can't prolong the audit forever. */
   readonly growthMs?: number;
 }
 
-/** Entries that are said to be of unpublished lines of an earlier release. */
+/** Entries that the index attributes to unpublished lines of an earlier release. */
 interface Claim {
   readonly count: number;
-  /** That of the last one. */
+  /** The index of the last entry. */
   readonly index: number;
-  /** The problem if the claim is false. */
+  /** The problem to report if the claim is false. */
   readonly otherwise: Mismatch | undefined;
 }
 
@@ -50,12 +50,12 @@ export class LogAccounting {
   readonly #entries = new LogEntries();
   readonly #problems: string[] = [];
   readonly #claims: Claim[] = [];
-  /** The lines up to which each chamber was judged. */
+  /** The last judged lines of each chamber. */
   readonly #chambers = new Map<Stream, readonly StreamHead[]>();
-  /** Chambers of later lists. */
+  /** Chambers in lists that were read later. */
   readonly #listed = new Set<number>();
   readonly #withheld: string[] = [];
-  /** Due lines that are under no cosigned checkpoint. */
+  /** Lines that a cosigned checkpoint should cover by now, but doesn't. */
   #uncosigned: readonly string[] = [];
   #begunAt = 0;
   /** The index of the first line of a release that publishes every line. */
@@ -69,7 +69,7 @@ export class LogAccounting {
     this.#audited = audited;
   }
 
-  /** Reads the log before the chambers; returns the reason if it can't be compared. */
+  /** Reads the log; must be called before the chambers are read. Returns the reason if the log can't be compared. */
   async begin(): Promise<Reason | undefined> {
     this.#begunAt = this.#audited.clock.now();
     this.#log = await this.#audited.checkpoints.find();
@@ -82,19 +82,19 @@ export class LogAccounting {
     return this.#log !== undefined && this.#isReadable;
   }
 
-  /** Records that the service lists the chamber, whose lines were judged up to these heads. */
+  /** Records a listed chamber whose lines were judged up to these heads. */
   note(chamberId: number, heads: readonly StreamHead[]): void {
     this.#chambers.set(chamberId, heads);
   }
 
-  /** Records a later list; chambers that were created during the audit need not be judged. */
+  /** Records chambers of a later list, which need not be judged because they were created during the audit. */
   noteListed(chamberIds: readonly number[]): void {
     for (const chamberId of chamberIds) this.#listed.add(chamberId);
   }
 
   /**
-   * Reads new entries until they cover each judged line that is due, or the log stops growing. Returns the log's chambers that were
-   * not judged.
+   * Reads new entries until they cover every judged line that must be covered by now, or the log stops growing. Returns the chambers of
+   * the log that were not judged.
    */
   async readOn(accounts: WatchedAccounts): Promise<readonly number[]> {
     if (!this.isReadable) return [];
@@ -102,7 +102,7 @@ export class LogAccounting {
     const due = judged.filter(([, { at }]) => isDue(at, this.#audited.clock));
     const overdue = () => due.filter(([stream, { eventId }]) => eventId > this.#entries.countOf(stream));
     const { checkpoints } = this.#audited;
-    // Beyond the cosigned size, other readers may see other lines.
+    // Beyond the cosigned size, other readers may see different lines.
     const uncosigned = (size = checkpoints.cosignedSize) =>
       due.filter(([stream, { eventId }]) => (this.#entries.indexOf(stream, eventId) ?? 0) >= size);
     const begunAt = performance.now();
@@ -133,7 +133,7 @@ export class LogAccounting {
     for (const did of accounts.dids) for (const head of accounts.watched(did).heads) yield [did, head];
   }
 
-  /** The problems of the log, and of the lines by which chambers and accounts were judged. */
+  /** Compares every stream with the log; returns the problems. */
   async conclude(accounts: WatchedAccounts): Promise<readonly string[]> {
     const ofLog = this.isReadable ? [...this.#entries.streams, ...this.#chambers.keys()] : [];
     const streams = new Set<Stream>([...ofLog, ...accounts.dids]);
@@ -149,12 +149,12 @@ export class LogAccounting {
     return this.#problems;
   }
 
-  /** The number of entries without a line that may be of earlier releases. */
+  /** The number of entries without a line that may come from earlier releases. */
   get unpublished(): number {
     return this.#claims.reduce((sum, { index, count }) => (index < this.#laterFrom ? sum + count : sum), 0);
   }
 
-  /** Lines withheld from checks or witnesses, and the reason if entries that were published during the audit are not compared. */
+  /** Lines withheld from checks or witnesses, and the reason if entries published during the audit are not compared. */
   get doubts(): readonly string[] {
     const isGrown = this.#unread !== undefined && !this.#isTooLarge;
     const [first, ...further] = new Set(this.#uncosigned);
@@ -163,7 +163,7 @@ export class LogAccounting {
     return [
       ...this.#withheld,
       ...uncosigned,
-      ...(isGrown ? [`the log has grown meanwhile: ${this.#unread?.why}`] : []),
+      ...(isGrown ? [`the log has grown during the audit: ${this.#unread?.why}`] : []),
     ];
   }
 
@@ -216,18 +216,18 @@ export class LogAccounting {
     }
   }
 
-  /** A line of the last minute may have been written, or become visible, after the stream was judged. */
+  /** Lines written within the last minute may have become visible after the stream was judged. */
   #noteWithheld(stream: Stream, { unjudged }: LoggedStream): void {
     const isNew = (at: Millis) => !isDue(at, { now: () => this.#begunAt }) && isDue(at, { now: () => this.#latestAt });
     const withheld = unjudged.find(({ at }) => !isNew(at));
     if (withheld === undefined || this.#withheld.length >= PROBLEMS_MAX) return;
     const { eventId } = withheld;
     this.#withheld.push(
-      `${nameOfEvent({ stream, eventId })} was not served when the lines were judged, although it is dated earlier or later than that, so it was not checked (if your clock is wrong, state the time with --now)`,
+      `${nameOfEvent({ stream, eventId })} was not served when the lines were judged, although its date does not explain that, so it was not checked (if your clock is wrong, state the time with --now)`,
     );
   }
 
-  /** Two minutes ahead: the margin of isDue, in the other direction. */
+  /** Two minutes ahead of now, so that isDue, which subtracts one minute, accepts lines up to one minute in the future. */
   get #latestAt(): Millis {
     return this.#audited.clock.now() + 2 * COVERED_SECONDS_MAX * 1_000;
   }
@@ -243,7 +243,7 @@ export class LogAccounting {
       { checkpoint, keys: [log.verifierKey], readTile },
     );
     const file = await checkpoints.options.proofs.keepEvidence(`entry-${leaf.index}`, content);
-    this.#add(`${problem}: ${file} keeps what the service signed and said of it`);
+    this.#add(`${problem}: ${file} contains the service’s statements about it`);
   }
 
   #add(problem: string): void {

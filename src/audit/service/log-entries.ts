@@ -1,5 +1,5 @@
-// All entries of a log under one checkpoint, with the event of each by the index. The index is unsigned: it must contain each event
-// of a stream once, in order and without gaps, and callers compare the entries with the lines.
+// All entries of a log under one checkpoint, with the event that the index assigns to each. The index is unsigned, so it must contain
+// each event of a stream once, in order and without gaps, and callers compare the entries with the lines.
 import { type IndexedLeaf, parseIndexedLeaf, placeProblem, type Stream } from '../../tlog/leaf-index.ts';
 import type { SignedCheckpoint } from '../../tlog/proof.ts';
 import { ENTRIES, TILE_WIDTH, type Tile, tilesBetween } from '../../tlog/tile.ts';
@@ -9,13 +9,13 @@ import { withCommas } from '../../vocabulary/values.ts';
 import { ENTRIES_MAX, type LogKey, type ServiceLog } from './service-log.ts';
 
 const INDEX_LEAVES = 1_000;
-/** About 100 bytes each. */
+/** Each stream takes about 100 bytes. */
 const STREAMS_MAX = 250_000;
 
-/** The log exceeds the auditor's memory; a mirror reads any size. */
+/** The log exceeds the auditor's memory; a mirror reads logs of any size. */
 export class TooLarge extends Error {}
 
-/** The entries don't have the checkpoint's root, or no honest log has this index. */
+/** The entries don't match the checkpoint's root, or the index can't be that of an honest log. */
 export class NoHonestIndex extends Error {
   readonly leaf: IndexedLeaf | undefined;
 
@@ -29,18 +29,18 @@ export class LogEntries {
   #checkpoint: SignedCheckpoint | undefined;
   readonly #tree = new GrowingTree(0, [], TREE);
   #entries = new Uint8Array();
-  /** For each entry, the index of its stream's previous one; -1 for the first. */
+  /** For each entry, the index of the stream's previous entry; -1 for the first. */
   #before = new Int32Array();
   readonly #streams = new Map<Stream, { count: number; last: number }>();
 
-  /** The checkpoint of all entries; undefined before the first. */
+  /** The checkpoint that covers all entries; undefined before the first read. */
   get checkpoint(): SignedCheckpoint | undefined {
     return this.#checkpoint;
   }
 
   /**
-   * Reads entries up to a larger checkpoint. Throws NoHonestIndex, TooLarge, and UnusableInput if entries or index are not served;
-   * nothing can be read after an error.
+   * Reads entries up to a larger checkpoint. Throws NoHonestIndex, TooLarge, and UnusableInput if entries or index are not served. Must not
+   * be called again after an error.
    */
   async extend(checkpoint: SignedCheckpoint, service: ServiceLog, log: LogKey): Promise<void> {
     const { size, root } = checkpoint;
@@ -58,7 +58,7 @@ export class LogEntries {
     }
   }
 
-  /** The first tile repeats known entries; the root proves that they are the same. */
+  /** The first tile repeats known entries; the root shows whether they are the same. */
   async #readTile(tile: Tile, service: ServiceLog, log: LogKey): Promise<void> {
     const tree = this.#tree;
     const entries = await service.entriesIn(log, tile);
@@ -97,7 +97,7 @@ export class LogEntries {
     return this.#streams.get(stream)?.count ?? 0;
   }
 
-  /** undefined for an event without an entry. */
+  /** Returns undefined if the event has no entry. */
   indexOf(stream: Stream, eventId: number): number | undefined {
     let { count, last } = this.#streams.get(stream) ?? { count: 0, last: -1 };
     if (eventId > count) return undefined;
@@ -109,7 +109,7 @@ export class LogEntries {
     return this.#entries.subarray(index * HASH_BYTES, (index + 1) * HASH_BYTES);
   }
 
-  /** In the order of the stream's events. */
+  /** Returns the entries' indexes in the order of the stream's events. */
   indexesOf(stream: Stream): Int32Array {
     const { count, last } = this.#streams.get(stream) ?? { count: 0, last: -1 };
     const indexes = new Int32Array(count);

@@ -1,5 +1,5 @@
-// Checks that need all chambers of a log: the order of their ids, and that later chambers don't omit keys or account lines that
-// earlier ones have.
+// Checks across all chambers of a log: ids are in order of creation, and later chambers don't omit keys or account lines that earlier
+// ones record.
 import type { Millis } from '../../vocabulary/values.ts';
 import { type AccountReference, isOfNamingType } from '../account/references.ts';
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
@@ -20,12 +20,12 @@ const PROBLEMS_MAX = 1_000;
 export class LogOrder {
   readonly #problems: string[] = [];
   #newest: Place | undefined;
-  /** The first chamber whose creation records keys, and the problem of a later one that records none. */
+  /** The first chamber whose creation records keys, and the problem of a later creation without keys. */
   #firstWithKeys: number | undefined;
   #withoutKeys: string | undefined;
   readonly #naming = { ofNamingTypes: new Naming(), ofOthers: new Naming() };
 
-  /** Takes the chambers from the oldest to the newest. */
+  /** Call with the chambers oldest first. */
   take(chamberId: number, { accountReferences, pinnedKeys }: OrderedChamber): void {
     for (const reference of accountReferences) {
       const { eventId, at } = reference;
@@ -43,7 +43,7 @@ export class LogOrder {
     return [...this.#problems, ...(this.#withoutKeys === undefined ? [] : [this.#withoutKeys]), ...omissions];
   }
 
-  /** A log never loses its service's keys, so each creation after the first with keys records them. */
+  /** Once a creation records the service's keys, every later one must. */
   #takeKeys({ chamberId, eventId }: Place, hasKeys: boolean): void {
     if (hasKeys) this.#firstWithKeys ??= chamberId;
     else if (this.#firstWithKeys !== undefined)
@@ -58,7 +58,7 @@ export class LogOrder {
   }
 }
 
-/** For some types of events: the first that names an account line, and the last that does not. */
+/** The first event that names an account line, and the last that does not. */
 class Naming {
   #first: Place | undefined;
   #lastOmission: Place | undefined;

@@ -1,5 +1,5 @@
-// Compares a stream's lines with its entries in the log: the service must serve each event that has an entry, with the line of that
-// entry, and each line holds the hash of the one before it.
+// Compares a stream's lines with its entries in the log: the service must serve a line with the same leaf for each entry, and each
+// line must hold the hash of the previous line.
 import { InvalidStub } from '../../crypto/stub.ts';
 import { StubReader } from '../../crypto/stub-reader.ts';
 import { READ_LIMITS } from '../../reading/limits.ts';
@@ -23,21 +23,21 @@ const utf8 = new TextDecoder();
 
 export interface Mismatch {
   readonly problem: string;
-  /** The first entry without its line, and the line that is served instead. */
+  /** The first entry without its line, and the line served instead. */
   readonly leaf: IndexedLeaf;
   readonly line: string | null;
 }
 
 export class LoggedStream {
   firstEventId: number | undefined;
-  /** Of the lines after the judged ones, the earliest and the latest; a line without a time counts as the earliest. */
+  /** The earliest and the latest of the lines after the judged ones; a line without a valid time counts as the earliest. */
   readonly unjudged: Pick<StreamHead, 'eventId' | 'at'>[] = [];
   /** The index of the first line of a release that publishes every line. */
   laterFrom: number | undefined;
   readonly #entries: LogEntries;
   readonly #stream: Stream;
   readonly #indexes: Int32Array;
-  /** 1 for each event that was compared. */
+  /** 1 for each compared event. */
   readonly #seen: Uint8Array;
   readonly #served = new Map<number, Hex>();
   #firstPrev: unknown;
@@ -52,7 +52,7 @@ export class LoggedStream {
     this.#seen = new Uint8Array(this.#indexes.length);
   }
 
-  /** Reads further lines, up to the last entry or judged line. */
+  /** Reads further lines, up to the last entry or the last judged line. */
   async read(service: AuditedService, heads: readonly StreamHead[]): Promise<void> {
     const { eventId: after } = this.#last;
     const wanted = Math.max(this.#indexes.length, ...heads.map(({ eventId }) => eventId));
@@ -70,12 +70,12 @@ export class LoggedStream {
     }
   }
 
-  /** undefined for an event after the checkpoint. */
+  /** Returns undefined for an event after the checkpoint. */
   indexOf(eventId: number): number | undefined {
     return this.#indexes[eventId - 1];
   }
 
-  /** Whether lines are missing at the end, which a lagging node may have later. */
+  /** Whether the last lines are missing, which a lagging node may serve later. */
   isBehind(heads: readonly StreamHead[]): boolean {
     const last = Math.max(this.#last.eventId, this.unpublished);
     return last < this.#indexes.length || heads.some(({ eventId }) => eventId > last);
@@ -86,8 +86,8 @@ export class LoggedStream {
   }
 
   /**
-   * The number of first events that a release before schema 4 may have left unpublished: the account is served, and its first
-   * published line holds the hash of the last of them.
+   * The number of first events that a release before schema 4 may have left unpublished. The account must be served, and its first
+   * published line must hold the hash of the last unpublished one.
    */
   get unpublished(): number {
     const { firstEventId = this.#indexes.length + 1 } = this;
@@ -97,17 +97,17 @@ export class LoggedStream {
     return isHeld ? firstEventId - 1 : 0;
   }
 
-  /** The first problem after all lines were read; lines before `publishedFrom` may be missing. */
+  /** Call after reading all lines. Returns the first problem; lines before `publishedFrom` may be missing. */
   mismatch(publishedFrom = 1): Mismatch | undefined {
     if (this.#mismatch !== undefined) return this.#mismatch;
     const missing = this.#seen.indexOf(0, publishedFrom - 1);
     if (missing < 0) return undefined;
     const leaf = { stream: this.#stream, eventId: missing + 1, index: this.#indexes[missing] as number };
-    const problem = `no line explains the entry at index ${leaf.index} of the log, which is said to be event ${leaf.eventId} of ${nameOfStream(leaf.stream)}`;
+    const problem = `no line explains the entry at index ${leaf.index} of the log, which the index calls event ${leaf.eventId} of ${nameOfStream(leaf.stream)}`;
     return { problem, leaf, line: null };
   }
 
-  /** Takes the next line; false if it is not the stream's next event. */
+  /** Takes the next line; returns false if it is not the stream's next event. */
   #take(bytes: Uint8Array, heads: readonly StreamHead[]): boolean {
     const place = placeOfLine(utf8.decode(bytes), READ_LIMITS.jsonValuesMax);
     const { eventId: before, leaf: prev } = this.#last;
@@ -151,7 +151,7 @@ export class LoggedStream {
 
 const stubs = new StubReader(() => undefined);
 
-/** A stub that is not signed has no other leaf than its own bytes, which no log has. Its key is judged where its event is. */
+/** The leaf of an unsigned stub is that of its own bytes, which no log contains. The check `withheld` judges the stub's key. */
 function leafOfServed(line: Uint8Array): Uint8Array {
   const { event } = readAny({ bytes: line, isEnded: true });
   if (event?.withheld === undefined) return leafOf(line);

@@ -1,4 +1,4 @@
-// Reads the log that a service publishes (C2SP tlog-tiles). None of it is trusted.
+// Reads the log published by a service (C2SP tlog-tiles). Nothing is trusted.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { concatBytes } from '@noble/hashes/utils.js';
 import { logIdOf } from '../../tlog/misbehaviour.ts';
@@ -9,11 +9,11 @@ import { HASH_BYTES } from '../../tlog/tree.ts';
 import { UnusableInput } from '../line/input.ts';
 import type { AuditedService } from './service-reader.ts';
 
-/** Per proof and per audit, so that a service that proves nothing can't prolong an audit. */
+/** Limits per proof and per audit, so that a service that proves nothing can't prolong an audit. */
 export const WAIT_MS_MAX = 5_000;
 const WAITS_MS_MAX = 60_000;
 export const POLL_MS = 500;
-/** Entries of 32 bytes, briefly held twice; a service may claim and serve any number. */
+/** Bounds the memory: an entry takes 32 bytes, and twice that while copied. */
 export const ENTRIES_MAX = 500_000;
 
 export interface LogKey {
@@ -32,7 +32,7 @@ export class ServiceLog {
     this.#service = service;
   }
 
-  /** The log that `GET /` names; undefined if the service publishes none. */
+  /** Returns the log named by `GET /`; undefined if the service publishes none. */
   find(): Promise<LogKey | undefined> {
     this.#key ??= this.#read();
     return this.#key;
@@ -56,8 +56,8 @@ export class ServiceLog {
   }
 
   /**
-   * The proof of an event of a chamber or an account; undefined while no checkpoint covers it. Waits a few seconds for a proof that
-   * `suffices`, then returns any.
+   * Reads the inclusion proof of an event of a chamber or an account; undefined if no checkpoint covers it. Waits up to WAIT_MS_MAX for a
+   * proof that `suffices`, then returns any proof.
    */
   async tlogProof(
     stream: number | string,
@@ -86,15 +86,15 @@ export class ServiceLog {
     return this.#service.readBytes(`${prefix}/${tilePath(tile)}`);
   }
 
-  /** The entries of a tree of `size` leaves, joined. Throws UnusableInput. */
+  /** Reads and joins the entries of a tree of `size` leaves. Throws UnusableInput. */
   async entries(log: LogKey, size: number): Promise<Uint8Array> {
-    if (size > ENTRIES_MAX) throw new UnusableInput(`a log of more than ${ENTRIES_MAX} entries is not read whole`);
+    if (size > ENTRIES_MAX) throw new UnusableInput(`a log of more than ${ENTRIES_MAX} entries is too large to read`);
     const bundles: Uint8Array[] = [];
     for (const tile of tilesBetween(ENTRIES, 0, size)) bundles.push(await this.entriesIn(log, tile));
     return concatBytes(...bundles);
   }
 
-  /** The entries of one bundle, joined. Throws UnusableInput. */
+  /** Reads and joins the entries of one bundle. Throws UnusableInput. */
   async entriesIn(log: LogKey, tile: Tile): Promise<Uint8Array> {
     const entries = parseEntries(await this.tile(log, tile));
     if (entries?.length !== tile.width * HASH_BYTES)
@@ -102,7 +102,7 @@ export class ServiceLog {
     return entries;
   }
 
-  /** The events of the leaves from index `after` on, as NDJSON. */
+  /** Reads the events of `count` leaves from index `after`, as NDJSON. */
   index({ prefix }: LogKey, after: number, count: number): Promise<string> {
     return this.#service.readText(`${prefix}/index?after=${after}&limit=${count}`);
   }

@@ -1,5 +1,4 @@
-// Reads a service's lines, page by page, and the responses to compare them with. None is trusted, and every response is bounded in
-// size and time.
+// Reads a service's lines, page by page, and other responses. Nothing is trusted, and every response is bounded in size and time.
 import * as v from 'valibot';
 import { httpInstantOf } from '../../reading/http-date.ts';
 import { LimitError, READ_LIMITS, type ReadLimits } from '../../reading/limits.ts';
@@ -21,7 +20,7 @@ import type { AuditPolicy } from '../policy.ts';
 
 const PAGE_LINES = 1_000;
 const LIST_CHAMBERS = 200;
-/** Their ids take 80 MB. */
+/** The ids of this many chambers take 80 MB. */
 const CHAMBERS_MAX = 10_000_000;
 const TOO_MANY_CHAMBERS = `it lists more than ${withCommas(CHAMBERS_MAX)} chambers: select one with --chamber`;
 const GAPS_NAMED_MAX = 1_000;
@@ -32,17 +31,17 @@ const BUSY: readonly number[] = [429, 503];
 const ATTEMPTS_MAX = 10;
 const WAIT_SECONDS_MAX = 30;
 const DETAIL_CHARS_MAX = 200;
-/** A response may take this many timeouts, however slowly it arrives. */
+/** A slow response may take this many timeouts in total. */
 const TIMEOUTS_MAX = 20;
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
-/** A service may add members to its views. */
+/** Leaves room for additional members in a service's views. */
 const VIEW_BYTES_MIN = 1024 * 1024;
 const BYTES_PER_CHAR_MAX = 6;
 const CHAMBERS = v.array(v.object({ chamberId: id }));
 
 export interface JsonResponse {
   readonly body: JsonValue;
-  /** The Date header, to the second; NaN without one. */
+  /** The Date header, to the second; NaN if absent. */
   readonly at: Millis;
 }
 
@@ -56,7 +55,7 @@ export class Rejected extends UnusableInput {
 }
 
 export class AuditedService {
-  /** The Date header of the last page of lines; NaN without one. */
+  /** The Date header of the last page of lines; NaN if absent. */
   linesServedAt: Millis = Number.NaN;
   /** The log of the lines, according to the service. */
   logId: string | null = null;
@@ -78,10 +77,10 @@ export class AuditedService {
     return countLimited(this.#pages(`/agents/${did}`, after), limit);
   }
 
-  /** Reads whole pages, as all readers do, so that a cache may serve them. */
+  /** Reads aligned pages, so that a cache may serve them. */
   async *#pages(owner: string, after: number): AsyncGenerator<RawLine, void, undefined> {
     let isCacheable = true;
-    /** Since when no line arrived. */
+    /** The time of the first failure since the last line. */
     let stalledAt: number | undefined;
     for (let cursor = after, isHead = false; !isHead; ) {
       const limit = PAGE_LINES - (cursor % PAGE_LINES);
@@ -115,7 +114,7 @@ export class AuditedService {
         continue;
       }
       stalledAt = undefined;
-      // A cache may hold an old last page of an ended chamber, so the service itself is asked for later lines.
+      // A cache may hold an outdated last page of an ended chamber, so the next request must reach the service itself.
       const isEnd = response.headers.get('stream-end') === 'true';
       isHead = cursor - before < limit && !(isEnd && isCacheable);
       isCacheable = !isEnd;
@@ -137,7 +136,7 @@ export class AuditedService {
     return await this.#read(path, { ...READ_LIMITS, ...this.#limits }).catch((error) => this.#fail(error));
   }
 
-  /** For a response that repeats what the lines say, in about this many characters of JSON. Throws UnusableInput if it is much longer. */
+  /** Reads a view of about `expectedChars` characters of JSON. Throws UnusableInput if the response is much longer. */
   async readView(path: string, expectedChars: number): Promise<JsonResponse> {
     const limits = {
       responseBytesMax: VIEW_BYTES_MIN + BYTES_PER_CHAR_MAX * expectedChars,
@@ -165,7 +164,7 @@ export class AuditedService {
     }
   }
 
-  /** All listed chambers, oldest first: ids fall by one down to 1, unless ids may be skipped. The problems are sentences. */
+  /** Reads the list of chambers; returns the ids oldest first. Unless ids may be skipped, every gap down to 1 is a problem. */
   async chambers({
     allowSkippedIds = false,
   }: AuditPolicy = {}): Promise<{ readonly chamberIds: readonly number[]; readonly problems: readonly string[] }> {
@@ -194,7 +193,7 @@ export class AuditedService {
     return { chamberIds: chamberIds.reverse(), problems };
   }
 
-  /** Repeats a request that can't reach the service, as during a restart, until the patience ends. */
+  /** Retries a request that can't reach the service, for example during a restart, for up to patienceMillis. */
   async #patiently<Result>(request: () => Promise<Result>): Promise<Result> {
     const until = performance.now() + this.#limits.patienceMillis;
     for (let failures = 0; ; failures++) {
@@ -208,7 +207,7 @@ export class AuditedService {
     }
   }
 
-  /** Repeats a request after the busy service's Retry-After. */
+  /** Retries after Retry-After if the service is busy. */
   async #get(path: string): Promise<OpenResponse> {
     for (let attempt = 1; ; attempt++) {
       const response = await this.#open(path);
@@ -247,7 +246,7 @@ export class AuditedService {
 
   #fail(error: unknown): never {
     if (error instanceof Unreachable || error instanceof UnusableInput) throw error;
-    if (error instanceof LimitError) throw new Unreachable(`a response is not read further: ${error.message}`);
+    if (error instanceof LimitError) throw new Unreachable(`a response exceeds a limit: ${error.message}`);
     throw toUnreachable(this.#baseUrl, error);
   }
 }
@@ -266,12 +265,12 @@ function detailOf(text: string): string {
     const { detail } = parseJson(text, READ_LIMITS.jsonValuesMax) as { readonly detail?: unknown };
     if (typeof detail === 'string') return detail.slice(0, DETAIL_CHARS_MAX);
   } catch {
-    // The body is not one of our errors: it is reported unchanged.
+    // The body is not an error of this service, so it is reported unchanged.
   }
   return text.slice(0, DETAIL_CHARS_MAX);
 }
 
-/** Names only the host: the rest of a URL may hold credentials. */
+/** Names only the host, because the rest of a URL may contain credentials. */
 function toUnreachable(url: string, error: unknown): Unreachable {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   const reason = cause instanceof Error ? cause.message || cause.name : String(cause);

@@ -1,4 +1,4 @@
-// Compares the service's responses with its lines. A response has no text of a stub, whose original the caller may have given.
+// Compares the service's responses with its lines. Responses lack withheld texts, even if the caller provided the originals.
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { outcomeOf } from '../../../projections/outcome.ts';
 import { allocationsView, chamberView, ideaViews } from '../../../projections/views.ts';
@@ -15,11 +15,11 @@ const ATTEMPTS_MAX = 5;
 interface Compared {
   readonly service: AuditedService;
   readonly chamberId: number;
-  /** When the first read of the lines began, by the audit's clock. */
+  /** When the first read of the lines began, by the auditor's clock. */
   readonly readFrom: Millis;
 }
 
-/** Reads the views until no event came in between; the audit takes new events, which must not be older than the first read. */
+/** Rereads the views until no event arrives in between. The audit takes new events, which must not be older than the first read. */
 export async function compareViews(audit: ChamberAudit, { service, chamberId, readFrom }: Compared): Promise<void> {
   const withheld = new WithheldLines({ readFrom, servedAt: service.linesServedAt });
   let isCompared = false;
@@ -32,7 +32,7 @@ export async function compareViews(audit: ChamberAudit, { service, chamberId, re
         await audit.take(line);
       }
     } catch (error) {
-      const problem = `the service returns no lines after the last one: ${problemOf(error).message}`;
+      const problem = `the service returns an error for lines after the last one: ${problemOf(error).message}`;
       audit.findings.judge('views', [], problem);
     }
     isCompared = audit.lineCount === before;
@@ -47,7 +47,7 @@ export async function compareViews(audit: ChamberAudit, { service, chamberId, re
 type Responses = Awaited<ReturnType<typeof readResponses>>;
 type Response = Responses['chamber'];
 
-/** Reads them all at once, since an audit of small chambers mostly waits for responses. */
+/** Reads all views concurrently, because an audit of small chambers mostly waits for responses. */
 async function readResponses(service: AuditedService, chamberPath: string, state: ChamberState | null) {
   const read = async (path: string, expected?: object | null) => {
     const { length } = JSON.stringify(expected ?? null);
@@ -65,7 +65,7 @@ async function readResponses(service: AuditedService, chamberPath: string, state
   return { chamber, ideas, allocations, preview, settled };
 }
 
-/** Rethrows all but errors of the response itself. */
+/** Rethrows errors other than those of the response itself. */
 function problemOf(error: unknown): UnusableInput {
   if (error instanceof UnusableInput) return error;
   throw error;
@@ -73,7 +73,7 @@ function problemOf(error: unknown): UnusableInput {
 
 const NOT_FOUND = 404;
 
-/** An earlier release has the chamber but no such path, and the creation records no keys. */
+/** An earlier release lacks the path, and its creations record no keys. */
 function isOfEarlierRelease({ json }: Response, { pinnedKeys }: ChamberAudit): boolean {
   return pinnedKeys === undefined && json instanceof Rejected && json.status === NOT_FOUND;
 }
@@ -81,7 +81,7 @@ function isOfEarlierRelease({ json }: Response, { pinnedKeys }: ChamberAudit): b
 function compare(audit: ChamberAudit, { chamber, ideas, allocations, preview, settled }: Responses): void {
   const { findings, moves, context } = audit;
   const { served: state, lostEventId } = audit.decisions;
-  // A service's time never falls: after its clock was set back it is ahead of the Date header, but never behind.
+  // A service's time never decreases: after its clock was set back, the view's time is ahead of the Date header, but never behind.
   const stated = chamber.json instanceof UnusableInput ? Number.NaN : statedTime(chamber.json.body);
   const judge = (name: 'preview' | 'views', { path, json }: Response, viewAt: (now: Millis) => object) => {
     const differing =
@@ -114,7 +114,7 @@ function compare(audit: ChamberAudit, { chamber, ideas, allocations, preview, se
   }
 }
 
-/** Phases end by the service's time, so views must not be later than lines may be. */
+/** Phases end by the service's time, so views must not be dated in the future either. */
 const AHEAD = (at: Millis) =>
   `the service’s responses are dated in the future, ${toTimestamp(at)}: if your clock is wrong, state the time with --now`;
 
@@ -124,11 +124,11 @@ function latestOf(stated: Millis, ...responses: readonly Response[]): Millis {
 }
 
 const STEP_MILLIS = 250;
-/** A Date header is in seconds and may be a second old. */
+/** A Date header has a resolution of one second and may be a second old. */
 const EARLIER_MILLIS = 1_500;
 const LATER_MILLIS = 2_500;
 
-/** Phase and turn depend on the time: the response must be right for some time around its Date header, or for the view's own. */
+/** Phase and turn depend on the time, so the response must match at some time near its Date header, or at the view's own time. */
 function leastDifferences(
   viewAt: (now: Millis) => object,
   { state, stated }: { readonly state: ChamberState | null; readonly stated: Millis },
@@ -144,7 +144,7 @@ function leastDifferences(
     const isList = Array.isArray(expected);
     if (typeof body !== 'object' || body === null || Array.isArray(body) !== isList)
       return [`it is not ${isList ? 'a list' : 'an object'}`];
-    // Only known members of an object are compared, but every item of a list.
+    // An object may have additional members; a list may not have additional items.
     const differing = differences(expected, body, isList);
     if (least === undefined || differing.length < least.length) least = differing;
     if (least.length === 0) break;
@@ -152,7 +152,7 @@ function leastDifferences(
   return least ?? [];
 }
 
-/** The time that the chamber's view states; NaN without one. */
+/** The time in the chamber's view; NaN if absent. */
 function statedTime(body: unknown): Millis {
   const { now } = Object(body) as { readonly now?: unknown };
   return typeof now === 'string' ? instantOf(now) : Number.NaN;

@@ -1,5 +1,5 @@
-// Finds lines that a service withheld from the first read, so that its views would never be compared with all lines: lines that
-// appear later must be new.
+// Detects old lines that a service withheld from the first read. A service could otherwise prevent the comparison of its views with
+// all lines by releasing lines late.
 import { READ_LIMITS } from '../../reading/limits.ts';
 import { placeOfLine } from '../../tlog/leaf-index.ts';
 import { instantOf, type Millis } from '../../vocabulary/values.ts';
@@ -10,9 +10,9 @@ import type { Findings } from '../report/findings.ts';
 const utf8 = new TextDecoder();
 
 interface FirstRead {
-  /** When it began, by the audit's clock. */
+  /** When the read began, by the auditor's clock. */
   readonly readFrom: Millis;
-  /** When its last page was served, by the service's clock; NaN if unknown. */
+  /** When the last page was served, by the service's clock; NaN if unknown. */
   readonly servedAt: Millis;
 }
 
@@ -25,7 +25,7 @@ export class WithheldLines {
     this.#first = first;
   }
 
-  /** A line of the last minute before may have become visible later. */
+  /** A line written within a minute before the first read may have become visible after it. */
   take({ bytes }: RawLine): void {
     const place = placeOfLine(utf8.decode(bytes), READ_LIMITS.jsonValuesMax);
     const at = typeof place?.ts === 'string' ? instantOf(place.ts) : Number.NaN;
