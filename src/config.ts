@@ -3,7 +3,7 @@ import { toBlockList } from './connections/client-address.ts';
 import { parseTarget } from './crypto/http-signature.ts';
 import { hostUrls } from './log/postgres/database-url.ts';
 import { isWalletAddress } from './vocabulary/schemas.ts';
-import { nearestOf } from './vocabulary/suggestion.ts';
+import { nearestName } from './vocabulary/suggestion.ts';
 import { type Hex, SIGNATURE_AGES } from './vocabulary/values.ts';
 
 interface Variable<Value> {
@@ -348,7 +348,7 @@ export function misspeltNames(env: Environment): readonly ConfigProblem[] {
     .filter((name) => env[name] && !isOurs(name) && CANDIDATE.test(name))
     .flatMap((name) => {
       const plain = name.startsWith(PREFIX) ? name.slice(PREFIX.length) : name;
-      const meant = isOurs(plain) ? plain : nearestOf(name, names);
+      const meant = isOurs(plain) ? plain : nearestName(name, names);
       return meant === undefined
         ? []
         : [{ variable: meant, problem: `not set, but ${name} is: did you mean ${meant}?` }];

@@ -13,7 +13,7 @@ import { WatchedAccounts } from './account/watched-accounts.ts';
 import type { AuditedChain } from './chain/chain-reader.ts';
 import { type Assumptions, ChamberAudit } from './chamber/chamber-audit.ts';
 import { CrossCheckedTree } from './chamber/cross-checked-tree.ts';
-import { type AuditClock, type AuditContext, auditContext, contextOfRerun } from './context.ts';
+import { type AuditClock, type AuditContext, auditContext, rerunContext } from './context.ts';
 import { fileInput, KeptInput } from './line/file-input.ts';
 import {
   countLimited,
@@ -135,13 +135,13 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
       judged.push(...read.receipts);
     };
     for (const chamberId of chamberIds) await judge(chamberId);
-    const ofLists: string[] = [];
+    const listProblems: string[] = [];
     /** Returns the listed chambers that were created during the audit. */
     const created = async () => {
       const unjudged = new Set(await accounting?.readOn(accounts));
       if (unjudged.size === 0) return [];
       const later = await listWith(unjudged, service, policy);
-      ofLists.push(...later.problems);
+      listProblems.push(...later.problems);
       accounting?.noteListed(later.chamberIds);
       return later.chamberIds.filter((chamberId) => chamberId > (chamberIds.at(-1) ?? 0) && unjudged.has(chamberId));
     };
@@ -151,18 +151,18 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
     if (late.length > 0) await created();
     const others =
       (await receipts?.judgeOthers(only === undefined ? new Set([...chamberIds, ...late]) : 'accounts alone')) ?? [];
-    const ofReceipts = (of: JudgedReceipt['verdict']) =>
+    const receiptProblems = (of: JudgedReceipt['verdict']) =>
       others.flatMap(({ verdict, reason, parsed }) => (verdict === of ? [`${parsed.stream}: ${reason}`] : []));
     const proved = (await receipts?.prove(judged, others, options)) ?? [];
-    const ofEntries = [
+    const entryProblems = [
       ...((await accounting?.conclude(accounts)) ?? []),
-      ...(accounting?.isReadable ? [] : await log.problemsOfAccounts(accounts)),
+      ...(accounting?.isReadable ? [] : await log.accountProblems(accounts)),
     ];
-    const ofLog = [
+    const logProblems = [
       ...order.problems(),
       ...(await checkpoints.problems()),
-      ...new Set(ofEntries),
-      ...ofReceipts('broken'),
+      ...new Set(entryProblems),
+      ...receiptProblems('broken'),
       ...proved,
     ];
     const isPublished = (await checkpoints.find()) !== undefined;
@@ -172,9 +172,9 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
       ...checkpoints.doubts,
       ...(await log.doubts()),
       ...(accounting?.doubts ?? []),
-      ...ofReceipts('undecided'),
+      ...receiptProblems('undecided'),
     ];
-    return { problems: [...new Set([...problems, ...ofLists]), ...unreadable, ...ofLog], doubts, chambers };
+    return { problems: [...new Set([...problems, ...listProblems]), ...unreadable, ...logProblems], doubts, chambers };
   });
 }
 
@@ -315,7 +315,7 @@ async function judgeChamber(read: ReadChamber, source: Source, request: AuditReq
     if (kept !== undefined) audit.findings.judge('withheld', [], provedBy(kept));
   }
   const readAgain = async (assumptions: Assumptions) => {
-    const again = await readChamber(source, request, contextOfRerun(audit.context), assumptions);
+    const again = await readChamber(source, request, rerunContext(audit.context), assumptions);
     await askChain(again, source, chain);
     return again.audit;
   };

@@ -97,7 +97,7 @@ export function auditContext(
 }
 
 /** Returns a fresh context for another pass over the same lines; keeps the decoded keys. */
-export function contextOfRerun({ policy, verify, keys, clock, ...known }: AuditContext): AuditContext {
+export function rerunContext({ policy, verify, keys, clock, ...known }: AuditContext): AuditContext {
   return { ...auditContext(policy, verify, clock, known), keys };
 }
 
@@ -137,7 +137,7 @@ export class Subjects {
 
   /** Records the value's first subject; returns the recorded subject if it differs from `subject`. */
   conflict(value: Hex, subject: Subject): Subject | undefined {
-    const first = this.#values.add(fromHex(value), this.#placeOf(subject));
+    const first = this.#values.add(fromHex(value), this.#indexOfSubject(subject));
     return this.#otherThan(subject, first);
   }
 
@@ -147,7 +147,7 @@ export class Subjects {
   }
 
   /** Shares one entry among consecutive values of the same subject. */
-  #placeOf({ chamberId, ideaId }: Subject): number {
+  #indexOfSubject({ chamberId, ideaId }: Subject): number {
     const slot = slotOf(ideaId);
     if (this.#chamberIds.at(-1) !== chamberId || this.#slots.at(-1) !== slot) {
       this.#chamberIds.push(chamberId);
@@ -156,9 +156,9 @@ export class Subjects {
     return this.#slots.length;
   }
 
-  #otherThan(subject: Subject, place: number | undefined): Subject | undefined {
-    if (place === undefined) return undefined;
-    const [chamberId = 0, slot = 0] = [this.#chamberIds[place - 1], this.#slots[place - 1]];
+  #otherThan(subject: Subject, index: number | undefined): Subject | undefined {
+    if (index === undefined) return undefined;
+    const [chamberId = 0, slot = 0] = [this.#chamberIds[index - 1], this.#slots[index - 1]];
     if (chamberId === subject.chamberId && slot === slotOf(subject.ideaId)) return undefined;
     return { chamberId, ideaId: slot === 0 ? undefined : `idea-${slot}` };
   }
@@ -176,9 +176,9 @@ export class BlockHeights {
   readonly #heights: number[] = [];
 
   problemOf({ blockNumber, blockHash }: BlockReference): string | undefined {
-    const place = this.#values.add(fromHex(blockHash), this.#heights.length + 1);
-    if (place === undefined) this.#heights.push(blockNumber);
-    const first = place === undefined ? blockNumber : this.#heights[place - 1];
+    const index = this.#values.add(fromHex(blockHash), this.#heights.length + 1);
+    if (index === undefined) this.#heights.push(blockNumber);
+    const first = index === undefined ? blockNumber : this.#heights[index - 1];
     return first === blockNumber
       ? undefined
       : `names ${blockHash} as block ${blockNumber}, and another line as block ${first}`;

@@ -1,6 +1,6 @@
 // Limits the concurrent requests to one address and port, so that callbacks can't be used to attack it.
 
-const AT_ONCE_MAX = 4;
+const CONCURRENT_MAX = 4;
 const TIMEOUTS_MAX = 3;
 /** Bounds the memory: beyond this number, the oldest idle address is forgotten. */
 const REMEMBERED_MAX = 10_000;
@@ -16,7 +16,7 @@ export class AddressLimits {
 
   isBusy(key: string): boolean {
     const { running = 0, timeouts = 0 } = this.#addresses.get(key) ?? {};
-    return running >= (timeouts >= TIMEOUTS_MAX ? 1 : AT_ONCE_MAX);
+    return running >= (timeouts >= TIMEOUTS_MAX ? 1 : CONCURRENT_MAX);
   }
 
   begin(key: string): void {

@@ -5,9 +5,9 @@ import { RepeatedLog } from '../diagnostics/repeated-log.ts';
 import type { Lease } from '../log/store.ts';
 import { repeat } from '../process/detach.ts';
 import { Deliveries, type DeliveriesOptions } from './deliveries.ts';
-import { Dues } from './dues.ts';
+import { DutyFinder } from './duty-finder.ts';
 
-const LOOK_INTERVAL_MS = 1_000;
+const FIND_INTERVAL_MS = 1_000;
 const PUMP_INTERVAL_MS = 100;
 const WRITE_INTERVAL_MS = 2_000;
 
@@ -20,7 +20,7 @@ export interface CallerOptions extends Omit<DeliveriesOptions, 'leads' | 'onErro
 export class CallbackCaller {
   readonly #options: CallerOptions;
   readonly #problems = new RepeatedLog();
-  readonly #dues: Dues;
+  readonly #finder: DutyFinder;
   #deliveries: Deliveries | undefined;
   #service = '';
   #lease: Lease | undefined;
@@ -32,7 +32,7 @@ export class CallbackCaller {
 
   constructor(options: CallerOptions) {
     this.#options = options;
-    this.#dues = new Dues({ forum: options.forum, onDuty: (duty) => this.#deliveries?.add(duty) ?? false });
+    this.#finder = new DutyFinder({ forum: options.forum, onDuty: (duty) => this.#deliveries?.add(duty) ?? false });
   }
 
   state() {
@@ -52,7 +52,7 @@ export class CallbackCaller {
     this.#service = service;
     this.#lease ??= this.#options.claimLease();
     this.#stops = [
-      repeat(() => this.#attempt('look', () => this.look()), LOOK_INTERVAL_MS),
+      repeat(() => this.#attempt('findDuties', () => this.findDuties()), FIND_INTERVAL_MS),
       repeat(async () => this.#deliveries?.pump(), PUMP_INTERVAL_MS),
       repeat(() => this.#attempt('write', () => this.#options.results.write()), WRITE_INTERVAL_MS),
     ];
@@ -60,21 +60,21 @@ export class CallbackCaller {
 
   /** Call when an agent has set a callback through this node, so that the next search finds its duties at once. */
   searchSoon(): void {
-    this.#dues.searchSoon();
+    this.#finder.searchSoon();
   }
 
   /** Finds duties that have become due, and forgets all duties if the lease has changed. */
-  async look(): Promise<void> {
+  async findDuties(): Promise<void> {
     const token = this.#lease?.token;
     if (token !== this.#token) this.#begin(token);
-    if (token !== undefined) await this.#dues.round();
+    if (token !== undefined) await this.#finder.round();
   }
 
   #begin(token: string | undefined): void {
     const { delivered, failedTries } = this.state();
     this.#before = { delivered, failedTries };
     this.#token = token;
-    this.#dues.forget();
+    this.#finder.forget();
     const leads = () => this.#token === token && this.#leads();
     const onError = (error: unknown) => this.#report('deliver', error);
     this.#deliveries =
@@ -105,13 +105,13 @@ export class CallbackCaller {
     this.#options.poster.close();
     await this.#deliveries?.settled();
     await this.#attempt('write', () => this.#options.results.write());
-    this.#dues.forget();
+    this.#finder.forget();
     await this.#lease?.release();
   }
 }
 
 const PROBLEMS = {
-  look: 'the duties of agents with callbacks cannot be read',
+  findDuties: 'the duties of agents with callbacks cannot be read',
   deliver: 'a callback cannot be prepared',
   write: 'the results of callbacks cannot be written',
 } as const;

@@ -8,14 +8,14 @@ import type { StoredCallback } from '../log/callbacks.ts';
 import { detach } from '../process/detach.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { AddressNotAllowed, type AddressRules, parseCallbackUrl } from './addresses.ts';
-import type { FoundDuty } from './dues.ts';
+import type { FoundDuty } from './duty-finder.ts';
 import type { Poster, PostResult } from './post.ts';
 import { DutyQueue, type QueuedDuty } from './queue.ts';
 import { isSuccess, type Results } from './results.ts';
 import { type CallbackSigner, signedPost } from './signing.ts';
 import { pauseAfter, pauseWhileBusy } from './tries.ts';
 
-/** With the concurrent challenges (CHALLENGES_AT_ONCE_MAX), at most 32 requests run at once. */
+/** With the concurrent challenges (CONCURRENT_CHALLENGES_MAX), at most 32 requests run at once. */
 const RUNNING_MAX = 24;
 /** An agent rests for this multiple of the time that reading its todo list took. */
 const REST_FACTOR = 20;
@@ -41,7 +41,7 @@ export interface DeliveriesOptions {
 export class Deliveries {
   readonly #options: DeliveriesOptions;
   readonly #queue: DutyQueue;
-  readonly #underWay = new Set<Promise<void>>();
+  readonly #pending = new Set<Promise<void>>();
   #budget = 0;
   #budgetAt = performance.now();
   #delivered = 0;
@@ -78,9 +78,9 @@ export class Deliveries {
     this.#budget -= taken.length;
     for (const duty of taken) {
       const work = this.#try(duty);
-      this.#underWay.add(work);
+      this.#pending.add(work);
       detach(
-        work.finally(() => this.#underWay.delete(work)),
+        work.finally(() => this.#pending.delete(work)),
         onError,
       );
     }
@@ -88,7 +88,7 @@ export class Deliveries {
 
   /** Resolves when all running attempts have ended. */
   async settled(): Promise<void> {
-    await Promise.allSettled(this.#underWay);
+    await Promise.allSettled(this.#pending);
   }
 
   async #try(duty: QueuedDuty): Promise<void> {
@@ -105,7 +105,7 @@ export class Deliveries {
     const { forum, results } = this.#options;
     const callback = await results.current(duty.did);
     const readAt = performance.now();
-    const { items } = callback === undefined ? NOTHING : await forum.todoLists.of(duty.did, forum.now());
+    const { items } = callback === undefined ? NO_ITEMS : await forum.todoLists.of(duty.did, forum.now());
     const restsUntil = performance.now() + REST_FACTOR * (performance.now() - readAt);
     const due = items.filter(({ must }) => must !== 'wait');
     const item = due.find((each) => isSame(each, duty));
@@ -129,7 +129,7 @@ export class Deliveries {
       const { logId } = forum.store.log;
       const value = { type: 'todo.due', did: duty.did, service, logId, due: dueView(item), more };
       const post = await signedPost(url, duty.id, value, signer);
-      const isWanted = () => leads() && leftOf(item, forum.now()) > 0;
+      const isWanted = () => leads() && remainingTime(item, forum.now()) > 0;
       return await poster.post({ ...post, isWanted });
     } catch (error) {
       if (error instanceof AddressNotAllowed) return { kind: 'failed', reason: error.message };
@@ -144,7 +144,7 @@ export class Deliveries {
   ): Parameters<DutyQueue['done']>[1] {
     const { forum, random, results } = this.#options;
     if (result.kind === 'unwanted') return {};
-    const failed = { left: leftOf(item, forum.now()), random: random() };
+    const failed = { left: remainingTime(item, forum.now()), random: random() };
     duty.busyAddress = result.kind === 'busy' ? result.address : undefined;
     if (result.kind === 'busy') {
       duty.nextAt = performance.now() + pauseWhileBusy({ ...failed, tries: duty.tries + 1 });
@@ -164,7 +164,7 @@ export class Deliveries {
   }
 }
 
-const NOTHING: { readonly items: readonly Todo[] } = { items: [] };
+const NO_ITEMS: { readonly items: readonly Todo[] } = { items: [] };
 
 function isSame({ membership, must, turnBeganAt }: Todo, duty: FoundDuty): boolean {
   return (
@@ -173,7 +173,7 @@ function isSame({ membership, must, turnBeganAt }: Todo, duty: FoundDuty): boole
 }
 
 /** Returns the time left until the duty's deadline. */
-function leftOf({ turnEndsAt, phaseEndsAt }: Todo, now: Millis): Millis {
+function remainingTime({ turnEndsAt, phaseEndsAt }: Todo, now: Millis): Millis {
   return Math.min(turnEndsAt ?? Number.POSITIVE_INFINITY, phaseEndsAt ?? Number.POSITIVE_INFINITY) - now;
 }
 

@@ -41,7 +41,7 @@ export type PostResult =
 export class Poster {
   readonly #options: PostOptions;
   readonly #limits = new AddressLimits();
-  readonly #underWay = new Set<AbortController>();
+  readonly #pending = new Set<AbortController>();
   #isClosed = false;
 
   constructor(options: PostOptions) {
@@ -55,30 +55,30 @@ export class Poster {
   /** Aborts all requests, including later ones. */
   close(): void {
     this.#isClosed = true;
-    for (const ending of this.#underWay) ending.abort();
+    for (const controller of this.#pending) controller.abort();
   }
 
   async post(post: Post): Promise<PostResult> {
-    const ending = new AbortController();
-    this.#underWay.add(ending);
-    const timer = setTimeout(() => ending.abort(), POST_MS_MAX);
+    const controller = new AbortController();
+    this.#pending.add(controller);
+    const timer = setTimeout(() => controller.abort(), POST_MS_MAX);
     try {
-      const address = await this.#addressOf(post.url, ending.signal);
+      const address = await this.#addressOf(post.url, controller.signal);
       const key = `${address} ${post.url.protocol}${post.url.port}`;
       if (this.#isClosed || post.isWanted?.() === false) return { kind: 'unwanted' };
       if (this.#limits.isBusy(key)) return { kind: 'busy', address: key };
       this.#limits.begin(key);
       try {
-        return await exchange(post, { address, signal: ending.signal, ca: this.#options.ca });
+        return await exchange(post, { address, signal: controller.signal, ca: this.#options.ca });
       } finally {
-        this.#limits.end(key, ending.signal.aborted);
+        this.#limits.end(key, controller.signal.aborted);
       }
     } catch (error) {
       if (this.#isClosed) return { kind: 'unwanted' };
-      return { kind: 'failed', reason: ending.signal.aborted ? NO_RESPONSE : reasonOf(error) };
+      return { kind: 'failed', reason: controller.signal.aborted ? NO_RESPONSE : reasonOf(error) };
     } finally {
       clearTimeout(timer);
-      this.#underWay.delete(ending);
+      this.#pending.delete(controller);
     }
   }
 

@@ -1,7 +1,7 @@
 // A bounded queue of duties to deliver, served fairly by agent. Half of the connections are reserved for agents whose last attempt
 // succeeded, so that hanging receivers delay only each other.
 import type { Millis } from '../vocabulary/values.ts';
-import type { FoundDuty } from './dues.ts';
+import type { FoundDuty } from './duty-finder.ts';
 
 export interface QueuedDuty extends FoundDuty {
   /** The webhook-id. */

@@ -10,7 +10,7 @@ import type { Poster, PostResult } from './post.ts';
 import { type CallbackSigner, signedPost } from './signing.ts';
 
 const CHALLENGE_BYTES = 32;
-const CHALLENGES_AT_ONCE_MAX = 8;
+const CONCURRENT_CHALLENGES_MAX = 8;
 const BUSY_MS = 1_000;
 
 /** Takes a token and returns 0, or returns the milliseconds until the next token. */
@@ -42,7 +42,7 @@ export interface Registering {
 
 export class CallbackRegistry {
   readonly #options: RegistryOptions;
-  readonly #underWay = new Map<string, Promise<void>>();
+  readonly #pending = new Map<string, Promise<void>>();
   #challenges = 0;
 
   constructor(options: RegistryOptions) {
@@ -59,10 +59,10 @@ export class CallbackRegistry {
    */
   set(registering: Registering): Promise<void> {
     const { key } = registering.signature ?? {};
-    const earlier = key === undefined ? undefined : this.#underWay.get(key);
+    const earlier = key === undefined ? undefined : this.#pending.get(key);
     if (key === undefined || earlier !== undefined) return earlier ?? this.#set(registering);
-    const work = this.#set(registering).finally(() => this.#underWay.delete(key));
-    this.#underWay.set(key, work);
+    const work = this.#set(registering).finally(() => this.#pending.delete(key));
+    this.#pending.set(key, work);
     return work;
   }
 
@@ -121,7 +121,7 @@ export class CallbackRegistry {
   }
 
   async #verify(url: URL): Promise<void> {
-    if (this.#challenges >= CHALLENGES_AT_ONCE_MAX) throw rateError(BUSY_MS, 'callbacks being verified');
+    if (this.#challenges >= CONCURRENT_CHALLENGES_MAX) throw rateError(BUSY_MS, 'callbacks being verified');
     this.#challenges++;
     try {
       const challenge = randomBytes(CHALLENGE_BYTES).toString('base64url');

@@ -2,7 +2,7 @@
 import { Command, type CommanderError, type Option } from 'commander';
 import { paint } from '../process/terminal.ts';
 import { VERSION } from '../process/version.ts';
-import { nearestOf } from '../vocabulary/suggestion.ts';
+import { nearestName } from '../vocabulary/suggestion.ts';
 import { CommandError, EXIT } from './output.ts';
 import { loadVariables, VARIABLES } from './variables.ts';
 
@@ -164,7 +164,7 @@ function wrongUse({ code, message }: CommanderError, command: Command, words: re
     case 'commander.unknownOption': {
       const option = unknownOption(command, words);
       const names = optionsOf(command).flatMap(({ long }) => long ?? []);
-      return unknownError(`option '${option}'`, nearestOf(option, names), command);
+      return unknownError(`option '${option}'`, nearestName(option, names), command);
     }
     case 'commander.missingArgument':
       return usageError(`missing required argument '${registeredArguments[args.length]?.name()}'`, command);
@@ -213,7 +213,7 @@ function commandsLike(unknown: string, command: Command): string | undefined {
   const ofGroups = rootOf(command).commands.flatMap((group) => group.commands);
   const paths = ofGroups.filter((each) => each.name() === unknown).map(pathOf);
   const names = command.commands.map((child) => child.name());
-  return paths.length > 0 ? paths.join(' or ') : nearestOf(unknown, names);
+  return paths.length > 0 ? paths.join(' or ') : nearestName(unknown, names);
 }
 
 function unknownError(what: string, suggestion: string | undefined, command: Command): CommandError {

@@ -66,8 +66,8 @@ export function wantedReceipt(header: string): WantedReceipt | undefined {
     return { label: 'receipt', covered: COVERED, components: COMPONENTS, nonce: usualNonce, keyid: undefined };
   }
   for (const [label, member] of dictionaryOf(header)) {
-    const wish = isInnerList(member) ? toWanted(label, member) : undefined;
-    if (wish !== undefined) return wish;
+    const wanted = isInnerList(member) ? toWanted(label, member) : undefined;
+    if (wanted !== undefined) return wanted;
   }
   return undefined;
 }
@@ -83,8 +83,8 @@ function dictionaryOf(header: string): ReturnType<typeof parseDictionary> {
 function toWanted(label: string, [items, parameters]: InnerList): WantedReceipt | undefined {
   const components = componentsOf(items);
   const { created = true, alg = 'ed25519', tag, nonce, keyid, ...others } = Object.fromEntries(parameters);
-  const isFulfilled = created === true && alg === 'ed25519' && tag === RECEIPT_TAG && Object.keys(others).length === 0;
-  if (components === undefined || !isFulfilled || !isOptionalText(nonce) || !isOptionalText(keyid)) return undefined;
+  const isAcceptable = created === true && alg === 'ed25519' && tag === RECEIPT_TAG && Object.keys(others).length === 0;
+  if (components === undefined || !isAcceptable || !isOptionalText(nonce) || !isOptionalText(keyid)) return undefined;
   return { label, covered: serializeInnerList([items, new Map()]), components, nonce, keyid };
 }
 

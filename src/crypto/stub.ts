@@ -133,7 +133,7 @@ export class InvalidStub extends Error {
 export function stubClaim(line: ForumEvent): StubClaim | undefined {
   if (line.withheld === undefined) return undefined;
   const { withheld, ...event } = line;
-  const problem = withheldProblem(withheld) ?? problemOfTexts(event);
+  const problem = withheldProblem(withheld) ?? textsProblem(event);
   if (problem !== undefined) throw new InvalidStub(problem);
   const { signature, ...terms } = withheld;
   const publicKey = decodeKey(withheld.key);
@@ -148,7 +148,7 @@ export function stubClaim(line: ForumEvent): StubClaim | undefined {
   };
 }
 
-function problemOfTexts({ type, payload, request }: Omit<ForumEvent, 'withheld'>): string | undefined {
+function textsProblem({ type, payload, request }: Omit<ForumEvent, 'withheld'>): string | undefined {
   if (!hasTexts(type)) return `is a stub of type ${type}, which has no texts`;
   if (canonicalJson(withoutTexts(type, payload)) !== canonicalJson(payload))
     return `is a stub with a text left in its payload: ${textsIn(type, payload).join(', ') || 'a member that must be absent'}`;

@@ -3,7 +3,7 @@
 import { lineLeaf } from '../crypto/stub.ts';
 import { READ_LIMITS } from '../reading/limits.ts';
 import { entryEvidence, type PublishedEntries, proveEntry } from '../tlog/entry-evidence.ts';
-import { placeOfLine } from '../tlog/leaf-index.ts';
+import { positionOfLine } from '../tlog/leaf-index.ts';
 import { MISBEHAVIOUR, type Misbehaviour, verifyMisbehaviour } from '../tlog/misbehaviour.ts';
 import type { Unexplained } from './line-finder.ts';
 
@@ -22,13 +22,13 @@ export async function evidenceOf(unexplained: Unexplained, log: MirroredLog): Pr
 
 /** Pairs the entry's line, if the service returned it or the log already has it, with the earlier line of the same event. */
 async function twoLines({ leaf, entry }: Unexplained, served: string | null, log: MirroredLog) {
-  const isOf = (text: string) => Buffer.compare(lineLeaf(Buffer.from(text)), entry) === 0;
-  const { stream, eventId } = (served !== null && isOf(served) && placeOf(served)) || leaf;
+  const isEntry = (text: string) => Buffer.compare(lineLeaf(Buffer.from(text)), entry) === 0;
+  const { stream, eventId } = (served !== null && isEntry(served) && positionOf(served)) || leaf;
   let index = 0;
   for await (const earlier of log.lines()) {
-    const place = index === leaf.index ? undefined : placeOf(earlier);
-    if (place?.stream === stream && place.eventId === eventId) {
-      const own = [served, earlier].find((text) => text !== null && isOf(text));
+    const position = index === leaf.index ? undefined : positionOf(earlier);
+    if (position?.stream === stream && position.eventId === eventId) {
+      const own = [served, earlier].find((text) => text !== null && isEntry(text));
       if (typeof own !== 'string') return undefined;
       const tlogProofs: [string, string] = [await proveEntry(index, log), await proveEntry(leaf.index, log)];
       const keys = [...log.keys];
@@ -41,6 +41,6 @@ async function twoLines({ leaf, entry }: Unexplained, served: string | null, log
   return undefined;
 }
 
-function placeOf(line: string) {
-  return placeOfLine(line, READ_LIMITS.jsonValuesMax);
+function positionOf(line: string) {
+  return positionOfLine(line, READ_LIMITS.jsonValuesMax);
 }

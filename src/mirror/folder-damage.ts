@@ -54,11 +54,11 @@ async function damageOfTail({ state: { size, bytes }, lines, readTiles }: Folder
   const last = linesAtEnd(tail, tail.length === bytes).slice(-(size - index * TILE_WIDTH));
   if (last.length === 0) return 'lines.ndjson does not end with a line';
   for (const [i, line] of last.entries()) {
-    const place = size - last.length + i;
-    const at = (place % TILE_WIDTH) * HASH_BYTES;
+    const lineIndex = size - last.length + i;
+    const at = (lineIndex % TILE_WIDTH) * HASH_BYTES;
     const isNull = line.length === 4 && line.toString() === 'null';
     if (!isNull && Buffer.compare(leafOfHeld(line), entries.subarray(at, at + HASH_BYTES)) !== 0) {
-      return `line ${place + 1} of lines.ndjson has changed since it was verified`;
+      return `line ${lineIndex + 1} of lines.ndjson has changed since it was verified`;
     }
   }
   return undefined;

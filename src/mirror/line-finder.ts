@@ -6,11 +6,11 @@ import { InvalidStub } from '../crypto/stub.ts';
 import { READ_LIMITS } from '../reading/limits.ts';
 import {
   type IndexedLeaf,
-  isOfAgent,
-  type LinePlace,
+  isAccountStream,
+  type LinePosition,
   nameOfEvent,
-  placeOfLine,
-  placeProblem,
+  positionOfLine,
+  positionProblem,
   type Stream,
 } from '../tlog/leaf-index.ts';
 import { NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
@@ -55,7 +55,7 @@ interface FinderOptions {
 
 interface FoundLine {
   readonly line: Uint8Array;
-  readonly place: LinePlace | undefined;
+  readonly position: LinePosition | undefined;
 }
 
 /** Marks an unpublished line: one with an e-mail address at the beginning of an account, written by a release before schema 4. */
@@ -90,7 +90,7 @@ export class LineFinder {
   async append(prefix: string, after: number, entries: readonly Uint8Array[]): Promise<void> {
     if (entries.length === 0) return;
     try {
-      await this.#appendAtOnce(prefix, after, entries);
+      await this.#appendBatch(prefix, after, entries);
     } catch (error) {
       if (!(error instanceof TooLong) || entries.length === 1) throw error;
       const half = Math.ceil(entries.length / 2);
@@ -111,7 +111,7 @@ export class LineFinder {
   }
 
   /** Appends the lines before an unexplained entry even on failure, for the evidence. */
-  async #appendAtOnce(prefix: string, after: number, entries: readonly Uint8Array[]): Promise<void> {
+  async #appendBatch(prefix: string, after: number, entries: readonly Uint8Array[]): Promise<void> {
     const leaves = await this.#log.leaves(prefix, after, entries.length);
     // A misplaced leaf is not requested, because its index row must be wrong.
     const misplaced = this.#firstMisplaced(leaves);
@@ -136,7 +136,7 @@ export class LineFinder {
     const last = new Map<Stream, number>();
     for (const [at, leaf] of leaves.entries()) {
       const { stream, eventId } = leaf;
-      const problem = placeProblem(leaf, last.get(stream) ?? this.#endOf(stream)?.eventId ?? 0);
+      const problem = positionProblem(leaf, last.get(stream) ?? this.#endOf(stream)?.eventId ?? 0);
       if (problem !== undefined) return { at, problem };
       last.set(stream, eventId);
     }
@@ -164,7 +164,7 @@ export class LineFinder {
 
   async #readRun(run: readonly IndexedLeaf[], bytesMax: number): Promise<readonly Found[]> {
     const { stream, eventId: first } = run[0] as IndexedLeaf;
-    const mayBePrivate = isOfAgent(stream) && this.#endOf(stream)?.isPublished !== true;
+    const mayBePrivate = isAccountStream(stream) && this.#endOf(stream)?.isPublished !== true;
     for (let reads = 1; ; reads++) {
       const lines = await this.#log
         .events(stream, { after: first - 1, count: run.length, bytesMax })
@@ -179,7 +179,7 @@ export class LineFinder {
     }
   }
 
-  #problemOf(line: Uint8Array): string | undefined {
+  #stubProblem(line: Uint8Array): string | undefined {
     try {
       this.#stubs.leafOf(line);
       return undefined;
@@ -206,17 +206,17 @@ export class LineFinder {
     }
     if (served === undefined)
       throw fail(`the service has no line for the entry at index ${index}, ${nameOfEvent(leaf)}`);
-    const { line, place } = served;
-    const problem = this.#problemOf(line);
+    const { line, position } = served;
+    const problem = this.#stubProblem(line);
     if (problem !== undefined) throw fail(`${nameOfEvent(leaf)} ${problem}`);
     if (Buffer.compare(this.#stubs.leafOf(line), entry) !== 0)
       throw fail(`the service serves a line as ${nameOfEvent(leaf)} that is not the log's entry at index ${index}`);
-    if (place?.stream !== stream || place.eventId !== eventId)
+    if (position?.stream !== stream || position.eventId !== eventId)
       throw fail(`the service serves the line at index ${index} as ${nameOfEvent(leaf)}, but the line is of another event`);
-    if (place.prev !== (end === undefined ? NO_PREVIOUS : toHex(end.entry)))
+    if (position.prev !== (end === undefined ? NO_PREVIOUS : toHex(end.entry)))
       throw fail(`${nameOfEvent(leaf)} does not contain the hash of the line before it`);
     this.#ends.set(stream, { eventId, entry, isPublished: true });
-    this.isLaterRelease ||= place.isOfLaterRelease;
+    this.isLaterRelease ||= position.isFromLaterRelease;
     return line;
   }
 }
@@ -232,10 +232,10 @@ function placed(lines: readonly Uint8Array[], run: readonly IndexedLeaf[]): read
   const { stream, eventId: first } = run[0] as IndexedLeaf;
   const found = new Array<FoundLine | undefined>(run.length).fill(undefined);
   for (const [i, line] of lines.entries()) {
-    const place = placeOfLine(utf8.decode(line), READ_LIMITS.jsonValuesMax);
+    const position = positionOfLine(utf8.decode(line), READ_LIMITS.jsonValuesMax);
     // A line of another stream, or of none, keeps the requested position, where it will not match the entry.
-    const at = place?.stream === stream ? place.eventId - first : i;
-    if (at >= 0 && at < run.length) found[at] ??= { line, place };
+    const at = position?.stream === stream ? position.eventId - first : i;
+    if (at >= 0 && at < run.length) found[at] ??= { line, position };
   }
   return found;
 }

@@ -21,7 +21,7 @@ import type { MirrorState } from './record.ts';
 import { contradiction, isStub, type Stub, StubVerifier } from './stubs.ts';
 
 /** A killed mirror loses at most this many leaves. A multiple of TILE_WIDTH, so that few partial tiles are written. */
-const LEAVES_AT_ONCE = 4 * TILE_WIDTH;
+const LEAVES_PER_BATCH = 4 * TILE_WIDTH;
 const OVERDUE_CHECK_MS = 30_000;
 /** Several times the service's interval between checkpoints, which is one second. */
 const REST_MS = 5_000;
@@ -137,11 +137,11 @@ export class Mirror {
     first: MirrorStep | NoCheckpoint,
   ): Promise<MirrorStep> {
     const { restMs = REST_MS, signal } = this.#options;
-    const begunAt = performance.now();
+    const startedAt = performance.now();
     const steps = first instanceof NoCheckpoint ? [] : [first];
-    for (let grewAt = begunAt; (this.#folder.endOf(stream)?.eventId ?? 0) < eventId; ) {
+    for (let grewAt = startedAt; (this.#folder.endOf(stream)?.eventId ?? 0) < eventId; ) {
       const nowAt = performance.now();
-      if (nowAt - grewAt > restMs || nowAt - begunAt > GROWTH_MS_MAX) {
+      if (nowAt - grewAt > restMs || nowAt - startedAt > GROWTH_MS_MAX) {
         const content = { problem, checkpoint: this.#folder.state?.note ?? null, line };
         throw new Inconsistent(problem, await this.#folder.keep(`inconsistent-overdue-${eventId}.json`, content));
       }
@@ -294,7 +294,7 @@ export class Mirror {
         const entry = entries.subarray(i * HASH_BYTES, (i + 1) * HASH_BYTES);
         tree.add(entry);
         pending.push(entry);
-        if (pending.length === LEAVES_AT_ONCE) await finish();
+        if (pending.length === LEAVES_PER_BATCH) await finish();
       }
     }
     if (pending.length > 0) await finish();

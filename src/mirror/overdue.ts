@@ -2,7 +2,7 @@
 // from the log. Only a stream without a next line counts as up to date; any other response is an error.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { READ_LIMITS } from '../reading/limits.ts';
-import { nameOfEvent, nameOfStream, placeOfLine, type Stream } from '../tlog/leaf-index.ts';
+import { nameOfEvent, nameOfStream, positionOfLine, type Stream } from '../tlog/leaf-index.ts';
 import { COVERED_SECONDS_MAX, instantOf, type Millis } from '../vocabulary/values.ts';
 import type { MirrorFolder } from './folder.ts';
 import { CHAMBERS_MAX, NotServed, type PublishedLog } from './published-log.ts';
@@ -46,8 +46,8 @@ interface Search {
 export async function findOverdue(search: Search): Promise<OverdueLine | undefined> {
   const listed = await retry(search, () => listedChambers(search));
   const [newest, ...others] = listed;
-  const ofList = [newest, ...others.toSorted(() => Math.random() - 0.5).slice(0, LISTED_SAMPLES_MAX - 1)];
-  for (const stream of new Set([...ofList, ...heldStreams(search)])) {
+  const listedSamples = [newest, ...others.toSorted(() => Math.random() - 0.5).slice(0, LISTED_SAMPLES_MAX - 1)];
+  for (const stream of new Set([...listedSamples, ...heldStreams(search)])) {
     if (stream === undefined) continue;
     const overdue = await retry(search, () => overdueOf(stream, search));
     if (overdue !== undefined) return overdue;
@@ -80,11 +80,11 @@ const DIDS_FROM = 'did:key:z6Mk';
 const DIGITS = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
 
 function* heldStreams({ folder }: Search): Iterable<Stream | undefined> {
-  const ofAccount = (text: string) => folder.streamFrom(text) ?? folder.streamFrom('did:');
-  const ofChamber = (text: string) => [text, '0'].map(folder.streamFrom, folder).find((id) => typeof id === 'number');
+  const sampleAccount = (text: string) => folder.streamFrom(text) ?? folder.streamFrom('did:');
+  const sampleChamber = (text: string) => [text, '0'].map(folder.streamFrom, folder).find((id) => typeof id === 'number');
   for (let i = 0; i < HELD_SAMPLES_MAX; i++) {
-    yield ofChamber(`${Math.floor(Math.random() * Number.MAX_SAFE_INTEGER)}`);
-    yield ofAccount(DIDS_FROM + Array.from({ length: 6 }, () => DIGITS[Math.floor(Math.random() * 58)]).join(''));
+    yield sampleChamber(`${Math.floor(Math.random() * Number.MAX_SAFE_INTEGER)}`);
+    yield sampleAccount(DIDS_FROM + Array.from({ length: 6 }, () => DIGITS[Math.floor(Math.random() * 58)]).join(''));
   }
 }
 
@@ -108,9 +108,9 @@ async function overdueOf(stream: Stream, { log, folder, now }: Search): Promise<
 }
 
 function overdueLine(line: string, event: Pick<OverdueLine, 'stream' | 'eventId'>, now: Millis) {
-  const place = placeOfLine(line, READ_LIMITS.jsonValuesMax);
-  const at = typeof place?.ts === 'string' ? instantOf(place.ts) : Number.NaN;
-  if (place?.stream !== event.stream || place.eventId !== event.eventId || Number.isNaN(at))
+  const position = positionOfLine(line, READ_LIMITS.jsonValuesMax);
+  const at = typeof position?.ts === 'string' ? instantOf(position.ts) : Number.NaN;
+  if (position?.stream !== event.stream || position.eventId !== event.eventId || Number.isNaN(at))
     throw new NotServed(`the service serves a line of another event as ${nameOfEvent(event)}`);
   const problem = `${nameOfEvent(event)} is under no checkpoint, although it is more than a minute old`;
   return at <= now - COVERED_SECONDS_MAX * 1_000 ? { ...event, problem, line } : undefined;

@@ -1,12 +1,12 @@
 // Verifies stubs of lines whose texts the service has withheld. A stub counts only for this log, and only if a key in the service's key
 // directory signed it.
 import type { KeyDirectory } from '../crypto/key-directory.ts';
-import { InvalidStub, lineLeaf, originalProblem, stubClaim } from '../crypto/stub.ts';
+import { contradicts, InvalidStub, lineLeaf, originalProblem, stubClaim } from '../crypto/stub.ts';
 import { StubReader } from '../crypto/stub-reader.ts';
 import { READ_LIMITS } from '../reading/limits.ts';
-import { nameOfEvent, placeOfLine, type Stream } from '../tlog/leaf-index.ts';
+import { nameOfEvent, positionOfLine, type Stream } from '../tlog/leaf-index.ts';
 import type { ForumEvent } from '../vocabulary/events.ts';
-import { canonicalJson, parseJson } from '../vocabulary/json.ts';
+import { parseJson } from '../vocabulary/json.ts';
 import { instantOf } from '../vocabulary/values.ts';
 import type { Withheld } from '../vocabulary/withheld.ts';
 import type { PublishedLog } from './published-log.ts';
@@ -63,15 +63,15 @@ export class StubVerifier {
   /** Throws InvalidStub. */
   read(line: Uint8Array): Stub {
     const text = utf8.decode(line);
-    const place = placeOfLine(text, READ_LIMITS.jsonValuesMax);
-    if (place === undefined) throw new InvalidStub('is not an event');
+    const position = positionOfLine(text, READ_LIMITS.jsonValuesMax);
+    if (position === undefined) throw new InvalidStub('is not an event');
     const record = Object(parseJson(text, READ_LIMITS.jsonValuesMax)) as Readonly<Record<string, unknown>>;
     const { payload, request, withheld } = record;
     if (!isObject(payload) || !(request === null || isObject(request)) || !isObject(withheld))
       throw new InvalidStub('is not a stub');
     // The reader verifies the rest of the form.
     const event = record as unknown as StubEvent;
-    const { stream, eventId } = place;
+    const { stream, eventId } = position;
     return { stream, eventId, line: text, leaf: this.#reader.leafOf(line, event), event };
   }
 }
@@ -99,11 +99,6 @@ export function contradiction(held: string, stub: Stub): string | undefined {
     const problem = originalProblem(held, stub.event);
     return problem && `the stub of ${name} does not fit the line that it replaces: ${problem}`;
   }
-  const isSame = factsOf(JSON.parse(held)) === factsOf(stub.event);
-  return isSame ? undefined : `the service has two stubs of ${name} that differ in more than time, reason and key`;
-}
-
-function factsOf({ withheld, ...event }: StubEvent): string {
-  const { leaf, log } = withheld;
-  return canonicalJson({ ...event, withheld: { leaf, log } });
+  if (!contradicts(JSON.parse(held), stub.event)) return undefined;
+  return `the service has two stubs of ${name} that differ in more than time, reason and key`;
 }

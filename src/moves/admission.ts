@@ -17,12 +17,12 @@ const DID_MESSAGE = 'must be a did:key of an Ed25519 key';
 export const sentDid = v.pipe(
   v.string(DID_MESSAGE),
   v.regex(DID, DID_MESSAGE),
-  v.check(isOfKey, DID_MESSAGE),
+  v.check(isAcceptedKey, DID_MESSAGE),
   v.description('did:key of an Ed25519 public key'),
 );
 
 /** Whether the key is accepted; an agent with a rejected key could never join. */
-function isOfKey(did: string): boolean {
+function isAcceptedKey(did: string): boolean {
   const publicKey = parseDid(did);
   return publicKey !== undefined && weaknessOf(publicKey) === undefined;
 }

@@ -26,7 +26,7 @@ import { HASH_BYTES, treeHash } from '../tlog/tree.ts';
 
 export const PUBLISH_INTERVAL_MS = 1_000;
 /** Leaves hashed in one turn of the event loop, which takes a few milliseconds. */
-const LEAVES_AT_ONCE = 1_024;
+const LEAVES_PER_BATCH = 1_024;
 /** Bounds the transaction of a checkpoint while a log catches up, for example after a migration. */
 export const LEAVES_PER_CHECKPOINT_MAX = 32_768;
 
@@ -89,7 +89,7 @@ export async function openStoredTree(tree: PublishedTree, stored: StoredCheckpoi
 /** Adds leaves of the log, up to the size `sizeMax`. */
 export async function grow(growing: GrowingTree, tree: PublishedTree, sizeMax: number): Promise<void> {
   while (growing.size < sizeMax) {
-    const wanted = Math.min(LEAVES_AT_ONCE, sizeMax - growing.size);
+    const wanted = Math.min(LEAVES_PER_BATCH, sizeMax - growing.size);
     const leaves = await tree.readLeaves(growing.size, wanted);
     for (let at = 0; at < leaves.length; at += HASH_BYTES) growing.add(leaves.subarray(at, at + HASH_BYTES));
     if (leaves.length < wanted * HASH_BYTES) return;

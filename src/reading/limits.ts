@@ -1,5 +1,5 @@
 // Limits the memory and time for a response of another operator's service. Responses are never trusted.
-import { requireModestJson } from '../vocabulary/json.ts';
+import { requireBoundedJson } from '../vocabulary/json.ts';
 
 export interface ReadLimits {
   /** The maximum length of a response that is read whole, in bytes after decompression. */
@@ -56,7 +56,7 @@ export class LimitError extends Error {
 /** Undefined if the text is not JSON. Throws a LimitError if the JSON has too many values or levels. */
 export function parseModestJson(text: string, { jsonValuesMax }: Pick<ReadLimits, 'jsonValuesMax'>): unknown {
   try {
-    requireModestJson(text, jsonValuesMax);
+    requireBoundedJson(text, jsonValuesMax);
   } catch (error) {
     throw new LimitError('jsonValuesMax', `its JSON is not read: ${(error as Error).message}`);
   }

@@ -45,13 +45,13 @@ export function nameOfStream(stream: Stream): string {
 }
 
 /** Whether the stream is an account with a key that the service accepts. */
-export function isOfAgent(stream: Stream): stream is string {
+export function isAccountStream(stream: Stream): stream is string {
   const publicKey = typeof stream === 'string' ? parseDid(stream) : undefined;
   return publicKey !== undefined && weaknessOf(publicKey) === undefined;
 }
 
 /** Checks a leaf that follows `lastEventId` events of its stream. Returns the problem, if there is one. */
-export function placeProblem(leaf: IndexedLeaf, lastEventId: number): string | undefined {
+export function positionProblem(leaf: IndexedLeaf, lastEventId: number): string | undefined {
   const { index, eventId } = leaf;
   if (eventId <= lastEventId) return `the log has ${nameOfEvent(leaf)} twice: again at index ${index}`;
   if (eventId === lastEventId + 1) return undefined;
@@ -60,17 +60,17 @@ export function placeProblem(leaf: IndexedLeaf, lastEventId: number): string | u
 }
 
 /** The members of a line that state its position. */
-export interface LinePlace {
+export interface LinePosition {
   readonly stream: Stream;
   readonly eventId: number;
   readonly prev: unknown;
   readonly ts: unknown;
   /** Whether only releases that publish every line write such a line. */
-  readonly isOfLaterRelease: boolean;
+  readonly isFromLaterRelease: boolean;
 }
 
 /** Returns undefined if the line is not an event record. */
-export function placeOfLine(line: string, valuesMax: number): LinePlace | undefined {
+export function positionOfLine(line: string, valuesMax: number): LinePosition | undefined {
   let record: unknown;
   try {
     record = parseJson(line, valuesMax);
@@ -83,5 +83,5 @@ export function placeOfLine(line: string, valuesMax: number): LinePlace | undefi
   if (!isNamed || !isCount(eventId, 1)) return undefined;
   const { serviceKeys, accountEventId, walletProof } = Object(payload) as Readonly<Record<string, unknown>>;
   const isMarked = [serviceKeys, accountEventId, walletProof].some((member) => member !== undefined);
-  return { stream, eventId, prev, ts, isOfLaterRelease: isMarked || type === 'agent.retired' };
+  return { stream, eventId, prev, ts, isFromLaterRelease: isMarked || type === 'agent.retired' };
 }

@@ -10,7 +10,7 @@ import { openStub } from '../crypto/stub-reader.ts';
 import type { ForumEvent } from '../vocabulary/events.ts';
 import { parseJson } from '../vocabulary/json.ts';
 import { COVERED_SECONDS_MAX, instantOf, toHex } from '../vocabulary/values.ts';
-import { nameOfEvent, placeOfLine } from './leaf-index.ts';
+import { nameOfEvent, positionOfLine } from './leaf-index.ts';
 import { formatNote, NOTE_KEY_TYPES, parseCosignature, parseVerifierKey, signatureBy } from './note.ts';
 import { openCheckpoint, parseTlogProof, type SignedCheckpoint, verifyTlogProof } from './proof.ts';
 import { type Tile, tileAt } from './tile.ts';
@@ -107,8 +107,8 @@ export async function verifyMisbehaviour(proof: Misbehaviour): Promise<ProvedMis
 
 function verifyTwoReceipts({ receipts }: ProofOf<'two-receipts'>): ProvedMisbehaviour {
   const [one, other] = [verifyKeptReceipt(receipts[0]), verifyKeptReceipt(receipts[1])];
-  const isOfOne = (['logId', 'stream', 'eventId'] as const).every((name) => one[name] === other[name]);
-  requireTrue(isOfOne, 'the receipts are for different events');
+  const isSameEvent = (['logId', 'stream', 'eventId'] as const).every((name) => one[name] === other[name]);
+  requireTrue(isSameEvent, 'the receipts are for different events');
   requireTrue(!isSame(one.leaf, other.leaf), 'both receipts promise the same leaf');
   return {
     sentence: `The service has signed two receipts of ${nameOfEvent(one)}: one promises the leaf ${toHex(one.leaf)}, the other one ${toHex(other.leaf)}.`,
@@ -164,21 +164,21 @@ function verifyMissing(proof: ProofOf<'receipt-and-checkpoint'>): ProvedMisbehav
 
 function verifyTwoLines({ lines, tlogProofs, keys }: ProofOf<'two-lines'>): ProvedMisbehaviour {
   const open = (line: string, tlogProof: string) => {
-    const place = placeOfLine(line, Number.POSITIVE_INFINITY);
-    if (place === undefined) throw new Error('a line is not an event record');
+    const position = positionOfLine(line, Number.POSITIVE_INFINITY);
+    if (position === undefined) throw new Error('a line is not an event record');
     const parsed = parseTlogProof(tlogProof);
     const { key, checkpoint } = openWith(keys, parsed?.note ?? '');
     const leaf = leafOf(line);
     requireTrue(verifyTlogProof(tlogProof, leaf, toKey(key)) !== undefined, 'a tlog-proof does not match its line');
-    return { place, leaf, index: parsed?.index, key, origin: checkpoint.origin };
+    return { position, leaf, index: parsed?.index, key, origin: checkpoint.origin };
   };
   const [one, other] = [open(lines[0], tlogProofs[0]), open(lines[1], tlogProofs[1])];
   requireTrue(one.origin === other.origin, 'the tlog-proofs are for different logs');
-  const isOfOne = one.place.stream === other.place.stream && one.place.eventId === other.place.eventId;
-  requireTrue(isOfOne, 'the lines are for different events');
+  const isSameEvent = one.position.stream === other.position.stream && one.position.eventId === other.position.eventId;
+  requireTrue(isSameEvent, 'the lines are for different events');
   requireTrue(!isSame(one.leaf, other.leaf) || one.index !== other.index, 'both lines are one entry of the log');
   return {
-    sentence: `The service has signed a log that has ${nameOfEvent(one.place)} twice: with the leaf ${toHex(one.leaf)} at index ${one.index}, and with ${toHex(other.leaf)} at index ${other.index}.`,
+    sentence: `The service has signed a log that has ${nameOfEvent(one.position)} twice: with the leaf ${toHex(one.leaf)} at index ${one.index}, and with ${toHex(other.leaf)} at index ${other.index}.`,
     logId: logIdOf(one.origin),
     receiptKeys: [],
     checkpointKeys: [...new Set([one.key, other.key])],
@@ -208,17 +208,17 @@ function verifyStubAndLine({ stub: text, line }: ProofOf<'stub-and-line'>): Prov
   requireTrue(toHex(leafOf(line)) === leaf, 'the line does not have the leaf of the stub');
   requireTrue(originalProblem(line, stub) !== undefined, 'the stub follows from the line');
   return provedByStubs(
-    `The service has signed a stub of ${nameOfEvent(placeOf(stub))} with the leaf ${leaf}, and the line with this leaf differs from it in more than the texts that may be withheld.`,
+    `The service has signed a stub of ${nameOfEvent(eventName(stub))} with the leaf ${leaf}, and the line with this leaf differs from it in more than the texts that may be withheld.`,
     { logId: log, receiptKeys: [keyid] },
   );
 }
 
 function verifyTwoStubs({ stubs }: ProofOf<'two-stubs'>): ProvedMisbehaviour {
   const [one, other] = [openStub(stubs[0]), openStub(stubs[1])];
-  const isOfOne = nameOfEvent(placeOf(one)) === nameOfEvent(placeOf(other)) && one.withheld.log === other.withheld.log;
-  requireTrue(isOfOne, 'the stubs are for different events');
+  const isSameEvent = nameOfEvent(eventName(one)) === nameOfEvent(eventName(other)) && one.withheld.log === other.withheld.log;
+  requireTrue(isSameEvent, 'the stubs are for different events');
   requireTrue(contradicts(one, other), 'the stubs do not contradict each other');
-  return provedByStubs(`The service has signed two stubs of ${nameOfEvent(placeOf(one))} that contradict each other.`, {
+  return provedByStubs(`The service has signed two stubs of ${nameOfEvent(eventName(one))} that contradict each other.`, {
     logId: one.withheld.log,
     receiptKeys: [...new Set([one.withheld.keyid, other.withheld.keyid])],
   });
@@ -228,7 +228,7 @@ function provedByStubs(sentence: string, of: Pick<ProvedMisbehaviour, 'logId' | 
   return { sentence, ...of, checkpointKeys: [], witnessKeys: [] };
 }
 
-function placeOf({ chamberId, did, eventId }: ForumEvent) {
+function eventName({ chamberId, did, eventId }: ForumEvent) {
   return { stream: chamberId ?? did ?? '', eventId };
 }
 

@@ -33,7 +33,7 @@ export interface LostThread {
 
 export interface ThreadListener {
   /** Called before the jobs of a batch are settled, so that the thread receives its next batch first. */
-  readonly onAnswer: () => void;
+  readonly onResults: () => void;
   readonly settle: (job: VerifyJob, isValid: boolean) => void;
   /** Called once, after the thread has ended. */
   readonly onLost: (thread: SodiumThread, lost: LostThread) => void;
@@ -54,30 +54,30 @@ export class SodiumThread {
   #reason = 'it ended';
 
   /** `sodiumPath` is the resolved path of the `sodium-native` module. */
-  constructor(sodiumPath: string, { onAnswer, settle, onLost }: ThreadListener) {
+  constructor(sodiumPath: string, { onResults, settle, onLost }: ThreadListener) {
     this.#worker = new Worker(WORKER, { workerData: sodiumPath, execArgv: [], name: 'verifier' });
     this.#worker.unref();
-    this.#worker.on('message', (answers: typeof READY | Uint8Array) => {
-      if (answers === READY) {
+    this.#worker.on('message', (results: typeof READY | Uint8Array) => {
+      if (results === READY) {
         this.isReady = true;
         return;
       }
       const { kind, jobs } = this.#sent.shift() as Jobs;
       if (--this.batches === 0) this.#worker.unref();
-      onAnswer();
+      onResults();
       for (let index = 0; index < jobs.length; index++) {
-        if (kind === 'verify') settle(jobs[index] as VerifyJob, answers[index] === 1);
-        else (jobs[index] as SignJob).resolve(signatureAt(answers, index));
+        if (kind === 'verify') settle(jobs[index] as VerifyJob, results[index] === 1);
+        else (jobs[index] as SignJob).resolve(signatureAt(results, index));
       }
     });
     this.#worker.on('error', (error) => {
       this.#reason = error.message;
     });
     this.#worker.on('exit', () => {
-      const unanswered = this.#sent.splice(0);
+      const unfinished = this.#sent.splice(0);
       onLost(this, {
-        unverified: unanswered.flatMap(({ kind, jobs }) => (kind === 'verify' ? jobs : [])),
-        unsigned: unanswered.flatMap(({ kind, jobs }) => (kind === 'sign' ? jobs : [])),
+        unverified: unfinished.flatMap(({ kind, jobs }) => (kind === 'verify' ? jobs : [])),
+        unsigned: unfinished.flatMap(({ kind, jobs }) => (kind === 'sign' ? jobs : [])),
         wasReady: this.isReady,
         reason: this.#reason,
       });
@@ -112,6 +112,6 @@ export class SodiumThread {
   }
 }
 
-function signatureAt(answers: Uint8Array, index: number): Uint8Array {
-  return answers.subarray(index * SIGNATURE_BYTES, (index + 1) * SIGNATURE_BYTES);
+function signatureAt(results: Uint8Array, index: number): Uint8Array {
+  return results.subarray(index * SIGNATURE_BYTES, (index + 1) * SIGNATURE_BYTES);
 }

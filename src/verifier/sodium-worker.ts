@@ -12,26 +12,26 @@ interface Sodium {
 const sodium: Sodium = createRequire(import.meta.url)(workerData);
 
 parentPort?.on('message', (batch: Batch) => {
-  const answers = batch.kind === 'verify' ? verified(batch) : signed(batch);
-  parentPort?.postMessage(answers, [answers.buffer]);
+  const results = batch.kind === 'verify' ? verified(batch) : signed(batch);
+  parentPort?.postMessage(results, [results.buffer]);
 });
 parentPort?.postMessage(READY);
 
 /** Returns one byte per job, 1 if the signature is valid. */
 function verified({ block, jobs }: Batch): Uint8Array<ArrayBuffer> {
   const numbers = new DataView(block);
-  const answers = new Uint8Array(jobs);
+  const results = new Uint8Array(jobs);
   for (let job = 0, at = 0; job < jobs; job++) {
     const messageLength = numbers.getUint32(at, true);
     const publicKey = new Uint8Array(block, at + LENGTH_BYTES, KEY_BYTES);
     const signature = new Uint8Array(block, at + LENGTH_BYTES + KEY_BYTES, SIGNATURE_BYTES);
     at += LENGTH_BYTES + KEY_BYTES + SIGNATURE_BYTES;
-    answers[job] = Number(
+    results[job] = Number(
       sodium.crypto_sign_verify_detached(signature, new Uint8Array(block, at, messageLength), publicKey),
     );
     at += messageLength;
   }
-  return answers;
+  return results;
 }
 
 /** Returns the joined signatures. */

@@ -81,7 +81,7 @@ export function createVerifier(options: VerifierOptions = {}): SignatureVerifier
   }
 
   function addThread(path: string): void {
-    threads.add(new SodiumThread(path, { onAnswer: sendDue, settle, onLost }));
+    threads.add(new SodiumThread(path, { onResults: sendDue, settle, onLost }));
   }
 
   /** Jobs started in one turn of the event loop are sent together. */

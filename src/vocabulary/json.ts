@@ -35,7 +35,7 @@ export const JSON_DEPTH_MAX = 32;
  * text, the cause is a SyntaxError.
  */
 export function parseJson(text: string, valuesMax = Number.POSITIVE_INFINITY, name = 'body'): JsonValue {
-  const membersWritten = requireModestJson(text, valuesMax);
+  const membersWritten = requireBoundedJson(text, valuesMax);
   let value: JsonValue;
   try {
     value = JSON.parse(text) as JsonValue;
@@ -44,7 +44,7 @@ export function parseJson(text: string, valuesMax = Number.POSITIVE_INFINITY, na
     throw new ForumError('FORUM_ERR_VALIDATION', detail, { cause: error });
   }
   const found = { members: 0 };
-  const problem = problemOf(value, found);
+  const problem = valueProblem(value, found);
   if (problem !== undefined) throw invalid(`${name}${problem}`);
   if (found.members !== membersWritten) throw invalid('an object holds the same member name twice');
   return value;
@@ -63,7 +63,7 @@ const CLOSE_BRACE = 0x7d;
  * Throws FORUM_ERR_VALIDATION if the JSON has more values or more than 32 levels, before it takes memory (two bytes of an empty object
  * become about sixty) and before a recursive function reads it. Returns the number of members of all objects.
  */
-export function requireModestJson(text: string, valuesMax: number): number {
+export function requireBoundedJson(text: string, valuesMax: number): number {
   let depth = 0;
   let members = 0;
   // A value follows each comma and each opening bracket.
@@ -101,7 +101,7 @@ export function requireModestJson(text: string, valuesMax: number): number {
 }
 
 /** Returns the path and the problem of an invalid value, e.g. `.a[1]: the number is not finite`. Counts the visited members. */
-function problemOf(value: JsonValue, found: { members: number }): string | undefined {
+function valueProblem(value: JsonValue, found: { members: number }): string | undefined {
   if (typeof value === 'string') return value.isWellFormed() ? undefined : ': a lone surrogate is not Unicode';
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) return ': the number is not finite';
@@ -114,7 +114,7 @@ function problemOf(value: JsonValue, found: { members: number }): string | undef
   for (const name of Object.keys(value)) {
     if (!name.isWellFormed()) return ': a member name holds a lone surrogate';
     if (!isArray) found.members++;
-    const problem = problemOf((value as JsonObject)[name] as JsonValue, found);
+    const problem = valueProblem((value as JsonObject)[name] as JsonValue, found);
     if (problem !== undefined) return isArray ? `[${name}]${problem}` : `.${name}${problem}`;
   }
   return undefined;

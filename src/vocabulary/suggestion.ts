@@ -5,12 +5,12 @@ const EDITS_MAX = 2;
 
 /** Returns `did you mean "…"?` with the nearest name; undefined if no name is near. */
 export function suggestion(misspelt: string, names: readonly string[]): string | undefined {
-  const nearest = nearestOf(misspelt, names);
+  const nearest = nearestName(misspelt, names);
   return nearest && `did you mean "${nearest}"?`;
 }
 
 /** Returns the nearest name; undefined if no name is near. */
-export function nearestOf<Name extends string>(misspelt: string, names: readonly Name[]): Name | undefined {
+export function nearestName<Name extends string>(misspelt: string, names: readonly Name[]): Name | undefined {
   const [nearest] = names
     .map((name) => ({ name, edits: distance(misspelt.toLowerCase(), name.toLowerCase()) }))
     .filter(({ name, edits }) => edits <= EDITS_MAX && edits * 2 <= name.length)

@@ -130,8 +130,8 @@ const CYCLE_MILLIS: Millis = 146_097 * 86_400_000;
 export function instantOf(text: string): Millis {
   const [found, year, month, day, hour, minute, second, fraction = '', sign, ...offset] = DATE_TIME.exec(text) ?? [];
   if (found === undefined) return Number.NaN;
-  const isOfDay = Number(hour) < 24 && Number(minute) < 60 && Number(second) < 60;
-  if (Number(month) < 1 || Number(month) > 12 || !isOfDay) return Number.NaN;
+  const isTimeOfDay = Number(hour) < 24 && Number(minute) < 60 && Number(second) < 60;
+  if (Number(month) < 1 || Number(month) > 12 || !isTimeOfDay) return Number.NaN;
   const millis = Number(fraction.slice(0, 3).padEnd(3, '0'));
   const date = [Number(year) + CYCLE_YEARS, Number(month) - 1, Number(day)] as const;
   const local = Date.UTC(...date, Number(hour), Number(minute), Number(second), millis) - CYCLE_MILLIS;

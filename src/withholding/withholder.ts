@@ -182,7 +182,7 @@ export class Withholder {
     this.#failing = new Set();
     for (const step of this.#entrySteps()) await attempt(step);
     if (failures.length === 0 && !this.#isStopped) this.#endReports();
-    await attempt(() => this.#lookAtStubs());
+    await attempt(() => this.#examineStubs());
     for (const step of this.#carrierSteps()) await attempt(step);
     return failures[0];
   }
@@ -199,10 +199,10 @@ export class Withholder {
     let failed = badLines.length;
     for (const { line, problem } of badLines) this.#reportEntry(line, problem);
     const due = entries.filter((entry) => !this.#done.has(nameOf(entry)));
-    for (const ofStream of Map.groupBy(due, ({ stream }) => stream).values()) {
-      for (let at = 0; at < ofStream.length && !this.#isStopped; at += STUBS_PER_CALL) {
+    for (const streamEntries of Map.groupBy(due, ({ stream }) => stream).values()) {
+      for (let at = 0; at < streamEntries.length && !this.#isStopped; at += STUBS_PER_CALL) {
         yield async () => {
-          failed += await this.#applyEntries(ofStream.slice(at, at + STUBS_PER_CALL));
+          failed += await this.#applyEntries(streamEntries.slice(at, at + STUBS_PER_CALL));
         };
       }
     }
@@ -277,7 +277,7 @@ export class Withholder {
   }
 
   /** Finds the accounts and chambers whose other lines may repeat the withheld texts. */
-  async #lookAtStubs(): Promise<void> {
+  async #examineStubs(): Promise<void> {
     const { forum } = this.#options;
     const { store } = forum;
     for (;;) {

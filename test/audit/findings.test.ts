@@ -1,8 +1,8 @@
 // Only a finding or a missing input excuses a check.
 import { describe, expect, test } from 'vitest';
-import { Findings, gravest, OF_LOSS } from '../../src/audit/report/findings.ts';
+import { Findings, mostSevere, LOSS_CHECKS } from '../../src/audit/report/findings.ts';
 
-const LOST = { follows: OF_LOSS, why: 'event 2 is lost, and later moves depend on it' } as const;
+const LOST = { follows: LOSS_CHECKS, why: 'event 2 is lost, and later moves depend on it' } as const;
 
 function check(findings: Findings, name: string) {
   return findings.results().find((result) => result.name === name);
@@ -33,11 +33,11 @@ describe('a check that follows from a finding', () => {
   });
 
   test('a check of a derived audit may follow from findings about the lines', () => {
-    const ofLines = new Findings();
-    const findings = new Findings({ ofLines });
+    const lineFindings = new Findings();
+    const findings = new Findings({ lineFindings });
     findings.notEvaluated(LOST, 'claims');
     expect(check(findings, 'claims')?.verdict).toBe('broken');
-    ofLines.judge('form', [2], 'event 2 is not JSON');
+    lineFindings.judge('form', [2], 'event 2 is not JSON');
     expect(check(findings, 'claims')?.verdict).toBe('not evaluated');
   });
 });
@@ -45,8 +45,8 @@ describe('a check that follows from a finding', () => {
 test('the most severe of independent problems decides the verdict, in any order', () => {
   const open = { needs: 'chain', why: 'only the chain shows it' } as const;
   const doubt = { doubt: 'say which' };
-  expect(gravest(undefined, open, doubt, 'it is wrong')).toBe('it is wrong');
-  expect(gravest(open, undefined, doubt)).toBe(doubt);
-  expect(gravest(undefined, open)).toBe(open);
-  expect(gravest(undefined, undefined)).toBeUndefined();
+  expect(mostSevere(undefined, open, doubt, 'it is wrong')).toBe('it is wrong');
+  expect(mostSevere(open, undefined, doubt)).toBe(doubt);
+  expect(mostSevere(undefined, open)).toBe(open);
+  expect(mostSevere(undefined, undefined)).toBeUndefined();
 });

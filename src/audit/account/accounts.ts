@@ -101,7 +101,7 @@ export class AccountLog {
     if (this.problem !== undefined) return;
     if (stub !== undefined) this.stubs.push(stub);
     this.bytes += bytes.length;
-    const problem = this.#problemOfPlace(event) ?? (await this.#problemOfEvidence(event, verification));
+    const problem = this.#positionProblem(event) ?? (await this.#evidenceProblem(event, verification));
     if (problem !== undefined) {
       this.problem = `event ${event.eventId} of the account of ${this.#did} ${problem}`;
       return;
@@ -126,7 +126,7 @@ export class AccountLog {
     });
   }
 
-  #problemOfPlace({ eventId, prev, ts, did, type }: AccountEvent): string | undefined {
+  #positionProblem({ eventId, prev, ts, did, type }: AccountEvent): string | undefined {
     const last = this.entries.at(-1);
     if (did !== this.#did) return `belongs to ${did}`;
     if (last?.isRetirement) return 'comes after the retirement of the key';
@@ -142,20 +142,20 @@ export class AccountLog {
   }
 
   /** A registration without its request counts as unsigned. */
-  async #problemOfEvidence(event: AccountEvent, verification: Verification | undefined): Promise<string | undefined> {
+  async #evidenceProblem(event: AccountEvent, verification: Verification | undefined): Promise<string | undefined> {
     const { request } = event;
     if (event.type === register.event && !isOwnRegistration(event)) return 'registers another key';
     if (event.type === register.event && event.payload.pubkeyHex !== event.payload.pubkeyHex.toLowerCase())
       return 'has an uppercase pubkeyHex';
     if (event.type === retire.event && event.payload.by === 'wallet')
-      return this.#problemOfRetirement(event, event.payload);
-    if (request === null || request.body === null || verification === undefined) return this.#problemOfUnsigned(event);
+      return this.#retirementProblem(event, event.payload);
+    if (request === null || request.body === null || verification === undefined) return this.#unsignedProblem(event);
     const at = instantOf(event.ts);
     try {
       const problem =
-        this.#problemOfRequest(event, request, request.body) ??
-        this.#problemOfSignature(await concludeVerification(verification), event.eventId, at);
-      return problem ?? this.#problemOfPayload(event, jsonIn(request.body));
+        this.#requestProblem(event, request, request.body) ??
+        this.#signatureProblem(await concludeVerification(verification), event.eventId, at);
+      return problem ?? this.#payloadProblem(event, jsonIn(request.body));
     } catch (error) {
       if (error instanceof SignatureError || error instanceof ForumError)
         return `is not what was signed: ${error.message}`;
@@ -163,7 +163,7 @@ export class AccountLog {
     }
   }
 
-  #problemOfRequest(event: AccountEvent, request: RequestEvidence, body: string): string | undefined {
+  #requestProblem(event: AccountEvent, request: RequestEvidence, body: string): string | undefined {
     const slice = { [register.event]: register, [changePersonality.event]: changePersonality, [retire.event]: retire }[
       event.type
     ];
@@ -176,7 +176,7 @@ export class AccountLog {
     return undefined;
   }
 
-  #problemOfSignature(parsed: ParsedSignature, eventId: number, at: Millis): string | undefined {
+  #signatureProblem(parsed: ParsedSignature, eventId: number, at: Millis): string | undefined {
     const first = this.#signatures.add(parsed.signature, eventId, at);
     if (first !== undefined) return 'reuses the signature of an earlier line';
     const outcome = judgeAge(parsed, at, this.#context.policy);
@@ -186,15 +186,15 @@ export class AccountLog {
   }
 
   /** A registration may lack its request. Other unsigned lines are checked against their own payload if the caller allows them. */
-  #problemOfUnsigned(event: AccountEvent): string | undefined {
-    if (event.withheld !== undefined) return this.#problemOfStub(event);
+  #unsignedProblem(event: AccountEvent): string | undefined {
+    if (event.withheld !== undefined) return this.#stubProblem(event);
     if (event.type === register.event) return event.payload.walletProof && 'holds a wallet proof without its request';
     if (!this.#context.policy.allowUnsigned)
       return 'has no signature: it is forged, or was accepted in development mode (--allow-unsigned)';
     this.unsignedLines++;
     try {
       const isChange = event.type === changePersonality.event;
-      return this.#problemOfPayload(event, isChange ? changePersonality.impliedBody(event.payload) : {});
+      return this.#payloadProblem(event, isChange ? changePersonality.impliedBody(event.payload) : {});
     } catch (error) {
       if (error instanceof ForumError) return `breaks a rule: ${error.message}`;
       throw error;
@@ -202,11 +202,11 @@ export class AccountLog {
   }
 
   /** The stub withholds the request but not the wallet's signature, so the auditor rebuilds the request from the remaining payload. */
-  #problemOfStub(event: AccountEvent): string | undefined {
+  #stubProblem(event: AccountEvent): string | undefined {
     try {
-      if (event.type === register.event) return this.#problemOfPayload(event, register.impliedBody(event.payload));
+      if (event.type === register.event) return this.#payloadProblem(event, register.impliedBody(event.payload));
       if (event.type === changePersonality.event)
-        return this.#problemOfPayload(event, changePersonality.impliedBody(event.payload));
+        return this.#payloadProblem(event, changePersonality.impliedBody(event.payload));
       return undefined;
     } catch (error) {
       if (error instanceof ForumError) return `breaks a rule: ${error.message}`;
@@ -214,7 +214,7 @@ export class AccountLog {
     }
   }
 
-  #problemOfPayload(event: AccountEvent, json: JsonValue | undefined): string | undefined {
+  #payloadProblem(event: AccountEvent, json: JsonValue | undefined): string | undefined {
     let due: unknown;
     if (event.type === register.event) {
       const { walletProof } = event.payload;
@@ -229,9 +229,9 @@ export class AccountLog {
         state: null,
         isSigned: true,
         services: [walletProof?.service ?? ''],
-        readChain: this.#recordedAnswer(walletProof, event),
+        readChain: this.#recordedResult(walletProof, event),
       });
-      const problem = walletProof && this.#problemOfProof(walletProof, event);
+      const problem = walletProof && this.#walletProofProblem(walletProof, event);
       if (problem !== undefined) return problem;
     } else if (event.type === changePersonality.event) {
       // If the first provided line is a change, nothing else states the previous personality.
@@ -248,9 +248,9 @@ export class AccountLog {
   }
 
   /** The wallet, not the key, signs such a retirement; an earlier registration must have proven the wallet. */
-  #problemOfRetirement(event: AccountEvent, payload: RetirementByWallet): string | undefined {
+  #retirementProblem(event: AccountEvent, payload: RetirementByWallet): string | undefined {
     const { walletAddress, walletProof } = payload;
-    const form = problemOfForm(payload);
+    const form = formProblem(payload);
     if (form !== undefined) return form;
     if (event.request !== null) return 'is a retirement by a wallet that holds a key’s request';
     if (!this.#state?.provenWallets.includes(walletAddress.toLowerCase()))
@@ -260,18 +260,18 @@ export class AccountLog {
     try {
       const sent = { walletAddress, walletSignature: walletProof.signature, issuedAt: walletProof.issuedAt };
       const claim = retirementClaim(sent, this.#did, [walletProof.service]);
-      const due = requireProof(claim, isContract ? this.#recordedAnswer(walletProof, event) : NO_CONTRACT);
+      const due = requireProof(claim, isContract ? this.#recordedResult(walletProof, event) : NO_CONTRACT);
       if (canonicalJson(due) !== canonicalJson(walletProof))
         return 'holds a block, although the service asked no contract';
     } catch (error) {
       if (!(error instanceof ForumError)) throw error;
       return `is a retirement that ${walletAddress} did not sign`;
     }
-    return this.#problemOfProof(walletProof, event);
+    return this.#walletProofProblem(walletProof, event);
   }
 
   /** Assumes the recorded result of the contract call, and queues it to be confirmed by the chain. */
-  #recordedAnswer(
+  #recordedResult(
     { chainId, blockNumber, blockHash }: Partial<WalletProof> = {},
     { eventId, ts }: Pick<AccountEvent, 'eventId' | 'ts'>,
   ): ReadChain {
@@ -290,12 +290,12 @@ export class AccountLog {
   }
 
   /** The signed text must name a recent time and a service for which the agent signed requests. */
-  #problemOfProof(proof: WalletProof, event: AccountEvent): string | undefined {
+  #walletProofProblem(proof: WalletProof, event: AccountEvent): string | undefined {
     const { issuedAt, service, blockNumber, blockHash } = proof;
     const { policy, blocks } = this.#context;
     if (blockNumber !== undefined && blockHash !== undefined) {
-      const ofBlock = blocks.problemOf({ blockNumber, blockHash });
-      if (ofBlock !== undefined) return ofBlock;
+      const blockProblem = blocks.problemOf({ blockNumber, blockHash });
+      if (blockProblem !== undefined) return blockProblem;
     }
     const named = `event ${event.eventId} of the account of ${this.#did}`;
     if (!namesOf(policy.origins?.length ? policy.origins : [...this.origins]).includes(baseNamed(service))) {
@@ -312,7 +312,7 @@ export class AccountLog {
 }
 
 /** The request is unsigned, so only the payload contains it. */
-function problemOfForm(payload: RetirementByWallet): string | undefined {
+function formProblem(payload: RetirementByWallet): string | undefined {
   try {
     parseBody(retireByWallet, { json: retireByWallet.impliedBody(payload) });
     return undefined;
@@ -433,7 +433,7 @@ export class ServiceAccounts implements Accounts {
     if (kept !== undefined && (kept.problem !== undefined || accountEventId <= kept.lastEventId)) return kept;
     const log = kept ?? new AccountLog(did, this.#context);
     const bytesBefore = kept?.bytes ?? 0;
-    await this.#readOn(did, log);
+    await this.#readFurther(did, log);
     this.#keptBytes += log.bytes - bytesBefore;
     for (const [oldest, { bytes }] of this.#kept) {
       if (this.#keptBytes <= KEPT_BYTES_MAX) break;
@@ -444,7 +444,7 @@ export class ServiceAccounts implements Accounts {
     return log;
   }
 
-  async #readOn(did: string, log: AccountLog): Promise<void> {
+  async #readFurther(did: string, log: AccountLog): Promise<void> {
     try {
       if (parseDid(did) === undefined) throw new UnusableInput(`${did} is not a did:key`);
       const lines = this.#service.accountLines(did, log.lastEventId);

@@ -1,12 +1,12 @@
 // Compares the account data recorded in a chamber's events with the members' accounts.
 
 import { toTimestamp } from '../../vocabulary/values.ts';
-import { type ContractProof, forEachAtOnce } from '../chain/recorded-block.ts';
+import { type ContractProof, forEachConcurrently } from '../chain/recorded-block.ts';
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
 import { type AuditContext, isAhead } from '../context.ts';
-import { gravest, type Outcome, type Problem } from '../report/findings.ts';
+import { mostSevere, type Outcome, type Problem } from '../report/findings.ts';
 import type { AccountLog, Accounts } from './accounts.ts';
-import { type AccountReference, isOfNamingType, type RecordedAccount, walletIn } from './references.ts';
+import { type AccountReference, isNamingType, type RecordedAccount, walletIn } from './references.ts';
 
 /** A decision may use an account state that was replaced just before the line was written. */
 const LAG_MILLIS = 5_000;
@@ -34,9 +34,9 @@ export async function compareAccounts(
     const account = await accounts.of(did, accountEventId);
     if (account !== undefined) named.push([reference, account]);
     else if (accountEventId === undefined) judgeUnnamed(audit, reference);
-    if (!isShown(reference, account)) unsigned.add(did);
+    if (!isBacked(reference, account)) unsigned.add(did);
   }
-  if (judgeProof) await askContracts(audit.context, named, judgeProof);
+  if (judgeProof) await confirmContractProofs(audit.context, named, judgeProof);
   for (const [reference, account] of named) judgeReference(audit, reference, account);
   const first = new Map(named.toReversed().map(([{ eventId }, account]) => [account, eventId]));
   for (const [account, eventId] of first) {
@@ -55,12 +55,12 @@ export async function compareAccounts(
 }
 
 /** Whether a signed registration backs the named account line. */
-function isShown({ accountEventId }: AccountReference, account: AccountLog | undefined): boolean {
+function isBacked({ accountEventId }: AccountReference, account: AccountLog | undefined): boolean {
   return accountEventId === undefined || account?.entryAt(accountEventId)?.isSigned === true;
 }
 
 function judgeUnnamed({ findings }: ChamberAudit, reference: AccountReference): void {
-  if (isOfNamingType(reference)) findings.notEvaluated(unnamed(reference), 'registration');
+  if (isNamingType(reference)) findings.notEvaluated(unnamed(reference), 'registration');
 }
 
 function unnamed({ eventId }: AccountReference) {
@@ -74,39 +74,39 @@ function unnamed({ eventId }: AccountReference) {
 function judgeReference(audit: ChamberAudit, reference: AccountReference, account: AccountLog): void {
   const { findings, context } = audit;
   const { eventId, lastEventId, accountEventId } = reference;
-  const retired = problemOfRetirement(reference, account);
+  const retired = retirementProblem(reference, account);
   if (retired !== undefined) findings.judge('registration', [lastEventId], `event ${lastEventId}: ${retired}`);
   // In these types, the first releases named no account line. AccountReferences.check reports omissions by later releases.
-  if (accountEventId === undefined && !isOfNamingType(reference)) return;
-  const ofAccount = gravest(
+  if (accountEventId === undefined && !isNamingType(reference)) return;
+  const accountProblem = mostSevere(
     account.doubt === undefined ? undefined : { doubt: account.doubt },
-    problemOfClock(context, reference.did, account),
+    clockProblem(context, reference.did, account),
     ...account.contractProofs.map((proof) => contractProblem(proof, reference.did, context.contractProofs)),
-    problemOfOrigins(audit, reference, account),
+    originProblem(audit, reference, account),
   );
-  const ofReference = accountEventId === undefined ? foreignWallet(reference, account) : problemOf(reference, account);
-  const problem = gravest(account.problem, ofReference, ofAccount);
-  if (problem === undefined && !isShown(reference, account)) return;
+  const referenceProblem = accountEventId === undefined ? unnamedWalletProblem(reference, account) : namedLineProblem(reference, account);
+  const problem = mostSevere(account.problem, referenceProblem, accountProblem);
+  if (problem === undefined && !isBacked(reference, account)) return;
   const named = typeof problem === 'string' ? `event ${eventId}: ` : '';
   const eventIds = accountEventId === undefined ? [eventId] : [eventId, lastEventId];
   findings.assess('registration', eventIds, problem, named);
 }
 
 /** As for chambers, an account that is entirely in the future is accepted unless the clock is stated. */
-function problemOfClock(context: AuditContext, did: string, { entries, lastEventId }: AccountLog): Problem {
+function clockProblem(context: AuditContext, did: string, { entries, lastEventId }: AccountLog): Problem {
   const [first, last] = [entries[0], entries.at(-1)];
   if (first === undefined || last === undefined || !isAhead(last.at, context)) return undefined;
   if (!context.clock.isStated && isAhead(first.at, context)) return undefined;
   return { doubt: `event ${lastEventId} of the account of ${did} is dated in the future: ${toTimestamp(last.at)}` };
 }
 
-async function askContracts(
+async function confirmContractProofs(
   { contractProofs: judged }: AuditContext,
   named: readonly (readonly [AccountReference, AccountLog])[],
   judgeProof: JudgeContractProof,
 ): Promise<void> {
   const left = new Set(named.flatMap(([, account]) => account.contractProofs.filter((proof) => !judged.has(proof))));
-  await forEachAtOnce(left, async (proof) => {
+  await forEachConcurrently(left, async (proof) => {
     judged.set(proof, await judgeProof(proof));
   });
 }
@@ -125,7 +125,7 @@ function contractProblem(proof: ContractProof, did: string, judged: AuditContext
 }
 
 /** For an event that names no account line: checks that the account had bound the recorded wallet by then. */
-function foreignWallet(reference: AccountReference, { entries, firstEventId }: AccountLog): Problem {
+function unnamedWalletProblem(reference: AccountReference, { entries, firstEventId }: AccountLog): Problem {
   const { at, recorded } = reference;
   if (firstEventId !== 1 || entries.length === 0) return unnamed(reference);
   const past = entries.filter((entry) => entry.at <= at);
@@ -136,7 +136,7 @@ function foreignWallet(reference: AccountReference, { entries, firstEventId }: A
 }
 
 /** A retired key can't make moves, regardless of the account line they name. */
-function problemOfRetirement(
+function retirementProblem(
   { did, lastAt, accountEventId = 0 }: AccountReference,
   account: AccountLog,
 ): string | undefined {
@@ -149,7 +149,7 @@ function problemOfRetirement(
   return late > LAG_MILLIS ? `it is ${late / 1000} s younger than ${named}, which retired the key` : undefined;
 }
 
-function problemOf(reference: AccountReference, account: AccountLog): string | undefined {
+function namedLineProblem(reference: AccountReference, account: AccountLog): string | undefined {
   const { did, at, lastAt, accountEventId = 0, recorded } = reference;
   const named = `event ${accountEventId} of the account of ${did}`;
   const entry = account.entryAt(accountEventId);
@@ -178,7 +178,7 @@ function problemOf(reference: AccountReference, account: AccountLog): string | u
 type RecordedValue = RecordedAccount[keyof RecordedAccount];
 
 /** A registration signed for another service binds no wallet. */
-function problemOfOrigins(
+function originProblem(
   { context: { origins } }: ChamberAudit,
   { did }: AccountReference,
   account: AccountLog,

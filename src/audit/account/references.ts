@@ -29,7 +29,7 @@ export interface RecordedAccount {
 const NAMING_TYPES: ReadonlySet<MoveEvent['type']> = new Set(['chamber.created', 'chamber.joined', 'chamber.proposed']);
 
 /** Whether every release except the first names account lines in events of this type. */
-export function isOfNamingType({ type }: Pick<AccountReference, 'type'>): boolean {
+export function isNamingType({ type }: Pick<AccountReference, 'type'>): boolean {
   return NAMING_TYPES.has(type);
 }
 
@@ -40,7 +40,7 @@ export class AccountReferences implements Iterable<AccountReference> {
   readonly #newest = new Map<string, AccountReference>();
   /** The first event that names an account line, and the first event written by a release in which every event does. */
   #firstNaming: number | undefined;
-  #firstOfEvery: number | undefined;
+  #firstOfNamingRelease: number | undefined;
 
   [Symbol.iterator](): Iterator<AccountReference> {
     return this.#references.values();
@@ -53,17 +53,17 @@ export class AccountReferences implements Iterable<AccountReference> {
     const at = instantOf(ts);
     const recorded = type === 'chamber.proposed' && isWalletOfSeat ? {} : recordedIn(event);
     if (accountEventId !== undefined) this.#firstNaming ??= eventId;
-    const isOfEvery = accountEventId !== undefined && !isOfNamingType(event);
-    if (isOfEvery || recorded.walletProven !== undefined) this.#firstOfEvery ??= eventId;
+    const isFromNamingRelease = accountEventId !== undefined && !isNamingType(event);
+    if (isFromNamingRelease || recorded.walletProven !== undefined) this.#firstOfNamingRelease ??= eventId;
     const newest = this.#newest.get(did);
-    if (!isOfNamingType(event) && newest !== undefined && newest.accountEventId === accountEventId) {
+    if (!isNamingType(event) && newest !== undefined && newest.accountEventId === accountEventId) {
       newest.lastEventId = eventId;
       newest.lastAt = at;
       return;
     }
     const reference = { eventId, at, lastEventId: eventId, lastAt: at, did, accountEventId, type, recorded };
     this.#references.push(reference);
-    if (isOfNamingType(event)) this.#newest.delete(did);
+    if (isNamingType(event)) this.#newest.delete(did);
     else this.#newest.set(did, reference);
   }
 
@@ -98,8 +98,8 @@ export class AccountReferences implements Iterable<AccountReference> {
 
   #omissionOf(reference: AccountReference): string | undefined {
     const { lastEventId, accountEventId, did, type, recorded } = reference;
-    const every = this.#firstOfEvery ?? Number.POSITIVE_INFINITY;
-    const first = isOfNamingType(reference) ? (this.#firstNaming ?? every) : every;
+    const every = this.#firstOfNamingRelease ?? Number.POSITIVE_INFINITY;
+    const first = isNamingType(reference) ? (this.#firstNaming ?? every) : every;
     if (accountEventId === undefined && recorded.walletProven !== undefined)
       return `event ${lastEventId} records the wallet of ${did}, but names no line of its account`;
     if (accountEventId === undefined) {

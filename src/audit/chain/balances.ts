@@ -2,7 +2,7 @@
 import { type Address, encodeFunctionData, type Hex, parseAbi } from 'viem';
 import type { BalanceClaim, ChamberAudit } from '../chamber/chamber-audit.ts';
 import type { Outcome } from '../report/findings.ts';
-import { type AskedChain, forEachAtOnce, judgeAt } from './recorded-block.ts';
+import { type AskedChain, forEachConcurrently, judgeAt } from './recorded-block.ts';
 
 const ABI = parseAbi(['function balanceOf(address) view returns (uint256)']);
 /** Must equal the service's gas limit for the call. */
@@ -13,21 +13,21 @@ export async function compareBalances(
   asked: AskedChain,
 ): Promise<void> {
   const tokenChain = decisions.state?.tokenChain ?? null;
-  const doubt = tokenChain === null || balanceClaims.length > 0 ? undefined : await doubtOf(tokenChain.chainId, asked);
+  const doubt = tokenChain === null || balanceClaims.length > 0 ? undefined : await chainDoubt(tokenChain.chainId, asked);
   if (doubt !== undefined) findings.assess('balances', [1], { doubt }, 'event 1: ');
-  await forEachAtOnce(balanceClaims, async (claim) => {
+  await forEachConcurrently(balanceClaims, async (claim) => {
     const { eventId } = claim;
-    findings.assess('balances', [eventId], await problemOf(claim, asked), `event ${eventId}: `);
+    findings.assess('balances', [eventId], await balanceProblem(claim, asked), `event ${eventId}: `);
   });
 }
 
 /** Checks the chain named by the creation, for a chamber without joins. */
-async function doubtOf(chainId: number, { chain }: AskedChain): Promise<string | undefined> {
+async function chainDoubt(chainId: number, { chain }: AskedChain): Promise<string | undefined> {
   const served = await chain.chainId();
   return served === chainId ? undefined : `the RPC serves chain ${served}, and the token is on ${chainId}`;
 }
 
-async function problemOf(claim: BalanceClaim, asked: AskedChain): Promise<Outcome> {
+async function balanceProblem(claim: BalanceClaim, asked: AskedChain): Promise<Outcome> {
   const { token, wallet, blockNumber, balance } = claim;
   if (wallet === undefined) return `it records a balance of ${balance} but no wallet`;
   const data = encodeFunctionData({ abi: ABI, args: [wallet.toLowerCase() as Address] });

@@ -88,19 +88,19 @@ export class AuditedChain {
 
   /** Returns the deployment forms that the registry's contracts accept, inferred from the registry's view functions. */
   async formsOf(registry: Address): Promise<readonly ContractForm[]> {
-    const views = await this.#viewsOf(registry, 0);
+    const views = await this.#readViews(registry, 0);
     return CONTRACT_FORMS.filter((form) => views[form] !== undefined);
   }
 
   async #rootOf(registry: Address, chamberId: number): Promise<Hex> {
-    const { reference, quorum } = await this.#viewsOf(registry, chamberId);
+    const { reference, quorum } = await this.#readViews(registry, chamberId);
     const root = reference ?? quorum;
     if (root === undefined) throw new UnusableInput(`the chain has no ChamberRegistry at ${registry}`);
     return root;
   }
 
   /** Reads the root with each kind's view function; undefined for a function that the contract lacks. */
-  async #viewsOf(registry: Address, chamberId: number): Promise<Readonly<Record<ContractForm, Hex | undefined>>> {
+  async #readViews(registry: Address, chamberId: number): Promise<Readonly<Record<ContractForm, Hex | undefined>>> {
     const call = { address: registry, abi: ABI, args: [BigInt(chamberId)] } as const;
     const orUndefined = (error: BaseError) => {
       if (isTransport(error)) throw this.#toUnreachable(error);
@@ -164,15 +164,15 @@ export class AuditedChain {
   }
 
   async call(call: ChainCall, blockNumber: bigint): Promise<CallOutcome> {
-    const outcome = await this.#make(call, blockNumber);
+    const outcome = await this.#execute(call, blockNumber);
     if (outcome !== 'unknown') return outcome;
     if (!(await this.#hasState(call.from, blockNumber))) return 'no state';
     // The call may have failed because the account can't pay its value, so it is repeated with enough funds.
-    const funded = call.value ? await this.#make(call, blockNumber, FUNDS) : 'unknown';
+    const funded = call.value ? await this.#execute(call, blockNumber, FUNDS) : 'unknown';
     return funded === 'unknown' ? 'refused' : funded;
   }
 
-  async #make({ from, value = 0n, ...call }: ChainCall, blockNumber: bigint, balance?: bigint) {
+  async #execute({ from, value = 0n, ...call }: ChainCall, blockNumber: bigint, balance?: bigint) {
     const stateOverride = balance === undefined ? undefined : [{ address: from, balance }];
     try {
       await this.#client.call({ account: from, ...call, value, blockNumber, stateOverride } as CallParameters);

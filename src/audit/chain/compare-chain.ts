@@ -5,9 +5,9 @@ import { phaseEnd } from '../../../projections/phase.ts';
 import { deploymentOf } from '../../../projections/settlement.ts';
 import { instantOf, toTimestamp } from '../../vocabulary/values.ts';
 import type { ChamberAudit, Claim } from '../chamber/chamber-audit.ts';
-import { BLOCK_LEAD_MILLIS_MAX, problemOfTimes } from '../chamber/service-events.ts';
+import { BLOCK_LEAD_MILLIS_MAX, blockTimeProblem } from '../chamber/service-events.ts';
 import { lowerCase } from '../context.ts';
-import { gravest, OF_LOSS, type Problem, type Reason } from '../report/findings.ts';
+import { mostSevere, LOSS_CHECKS, type Problem, type Reason } from '../report/findings.ts';
 import { compareBalances } from './balances.ts';
 import { type ContractForm, formOf } from './calls.ts';
 import type { AuditedChain, Transaction } from './chain-reader.ts';
@@ -30,7 +30,7 @@ export async function compareChain(
 ): Promise<void> {
   const { findings, claims, context } = audit;
   if (chamberId === undefined) {
-    const reason = { follows: [...OF_LOSS, 'rules', 'service-events'], why: 'the chamber is unknown' } as const;
+    const reason = { follows: [...LOSS_CHECKS, 'rules', 'service-events'], why: 'the chamber is unknown' } as const;
     return findings.notEvaluated(reason, 'contract', 'claims', 'balances');
   }
   await compareBalances(audit, { chain, policy: context.policy });
@@ -79,23 +79,23 @@ class ClaimComparison {
   }
 
   async judge({ event, eventId }: Claim): Promise<void> {
-    const problem = await this.#problemOf(event);
+    const problem = await this.#claimProblem(event);
     this.#audit.findings.assess('claims', [eventId], problem, `event ${eventId} (${event.type}): `);
   }
 
-  async #problemOf(event: Claim['event']): Promise<Problem> {
+  async #claimProblem(event: Claim['event']): Promise<Problem> {
     const { txHash } = event.payload;
-    if (txHash === null) return event.type === 'idea.deploy_failed' ? await this.#problemOfFailure(event) : undefined;
+    if (txHash === null) return event.type === 'idea.deploy_failed' ? await this.#failureProblem(event) : undefined;
     const transaction = await this.#chain.transaction(txHash);
     if (transaction === undefined) return `the chain does not know transaction ${txHash}`;
-    if (event.type === 'idea.deploy_failed') return await this.#problemOfRevert(event, transaction);
+    if (event.type === 'idea.deploy_failed') return await this.#revertProblem(event, transaction);
     if (transaction.status !== 'success') return `transaction ${txHash} was reverted`;
     return event.type === 'idea.deployed'
-      ? this.#problemOfToken(event, transaction)
-      : await this.#problemOfCommitment(event, transaction);
+      ? this.#tokenProblem(event, transaction)
+      : await this.#commitmentProblem(event, transaction);
   }
 
-  async #problemOfCommitment(event: EventOf<'chamber.committed'>, transaction: Transaction): Promise<Problem> {
+  async #commitmentProblem(event: EventOf<'chamber.committed'>, transaction: Transaction): Promise<Problem> {
     const { payload } = event;
     const registries = this.#chain.registries.map(lowerCase);
     const committed = this.#logsOf(transaction).find(
@@ -108,14 +108,14 @@ class ClaimComparison {
     else return `transaction ${payload.txHash} did not commit this root in the registry`;
     const { blockNumber, committedAt } = payload;
     const isMoved = transaction.blockNumber !== BigInt(blockNumber);
-    return gravest(
-      this.#problemOfLead(transaction),
-      isMoved ? this.#moved(transaction, event) : this.#problemOfTime(transaction, committedAt, event),
+    return mostSevere(
+      this.#earlyBlockProblem(transaction),
+      isMoved ? this.#moved(transaction, event) : this.#timeProblem(transaction, committedAt, event),
     );
   }
 
   /** The root covers all reveals, so an earlier block means that a clock is wrong or that the service postdated lines. */
-  #problemOfLead({ at }: Transaction): Problem {
+  #earlyBlockProblem({ at }: Transaction): Problem {
     const { state } = this.#audit.decisions;
     const end = (state && phaseEnd(state, 'ALLOCATE_REVEAL')) ?? 0;
     if (instantOf(at) >= end - this.#leadMillisMax) return undefined;
@@ -128,7 +128,7 @@ class ClaimComparison {
     return Math.max(BLOCK_LEAD_MILLIS_MAX, maxSkewSeconds * 1_000);
   }
 
-  #problemOfTime(transaction: Transaction, recorded: string, event: Claim['event']): Problem {
+  #timeProblem(transaction: Transaction, recorded: string, event: Claim['event']): Problem {
     return transaction.at === recorded ? undefined : this.#moved(transaction, event);
   }
 
@@ -136,14 +136,14 @@ class ClaimComparison {
   #moved({ blockNumber, at }: Transaction, event: Claim['event']): Problem {
     const { context, decisions } = this.#audit;
     if (context.policy.allowReorganized) {
-      const times = decisions.state && problemOfTimes(event, decisions.state, this.#leadMillisMax);
+      const times = decisions.state && blockTimeProblem(event, decisions.state, this.#leadMillisMax);
       return times ? { doubt: `it ${times}: --max-skew sets how far clocks may differ` } : undefined;
     }
     const place = `its transaction is in block ${blockNumber} of ${at}, not in the recorded one`;
     return { doubt: `${place}: --allow-reorganized accepts that the chain was reorganized` };
   }
 
-  #problemOfToken(event: EventOf<'idea.deployed'>, transaction: Transaction): Problem {
+  #tokenProblem(event: EventOf<'idea.deployed'>, transaction: Transaction): Problem {
     const { payload } = event;
     const { tokenAddress, txHash, graduatedAt } = payload;
     const idea = this.#ideaOf(payload.ideaId);
@@ -167,47 +167,47 @@ class ClaimComparison {
     const why = `${transaction.to} deployed ${tokenAddress}, not the relayer itself`;
     const isWithheld = lacksText(idea);
     const isWrong = !isByOther && !isWithheld && !this.#isDeployment(idea, transaction);
-    return gravest(
+    return mostSevere(
       isWrong ? `transaction ${txHash} did not deploy ${payload.ideaId}` : undefined,
-      this.#problemOfTime(transaction, graduatedAt, event),
+      this.#timeProblem(transaction, graduatedAt, event),
       isByOther ? { limit: 'another contract', why } : undefined,
       isWithheld ? withheldTexts(idea) : undefined,
     );
   }
 
   /** The transaction must be a failed deployment of this idea at a factory. */
-  async #problemOfRevert(event: EventOf<'idea.deploy_failed'>, transaction: Transaction): Promise<Problem> {
+  async #revertProblem(event: EventOf<'idea.deploy_failed'>, transaction: Transaction): Promise<Problem> {
     const { ideaId, txHash } = event.payload;
     if (transaction.status === 'success') return `transaction ${txHash} succeeded`;
     const idea = this.#ideaOf(ideaId);
     if (idea === undefined) return unknownIdea(event.payload);
     const { factories } = this.#audit.context;
     const isFactory = transaction.to !== null && factories.take(lowerCase(transaction.to));
-    if (isFactory && lacksText(idea)) return gravest(await this.#problemOfEmission(idea), withheldTexts(idea));
+    if (isFactory && lacksText(idea)) return mostSevere(await this.#deployedTokenProblem(idea), withheldTexts(idea));
     if (!isFactory || !this.#isDeployment(idea, transaction)) return `transaction ${txHash} did not deploy ${ideaId}`;
-    return await this.#problemOfFailure(event, transaction);
+    return await this.#failureProblem(event, transaction);
   }
 
   /** The call must fail in the chain state of the recorded time: a transaction may fail because of its gas, sender or time. */
-  async #problemOfFailure({ payload, ts }: EventOf<'idea.deploy_failed'>, transaction?: Transaction): Promise<Problem> {
+  async #failureProblem({ payload, ts }: EventOf<'idea.deploy_failed'>, transaction?: Transaction): Promise<Problem> {
     const idea = this.#ideaOf(payload.ideaId);
     if (idea === undefined) return unknownIdea(payload);
     // Without the texts, the call can't be repeated.
-    if (lacksText(idea)) return gravest(await this.#problemOfEmission(idea), withheldTexts(idea));
+    if (lacksText(idea)) return mostSevere(await this.#deployedTokenProblem(idea), withheldTexts(idea));
     if (this.#committed === undefined)
-      return { follows: ['claims', 'service-events', ...OF_LOSS], why: 'the commitment is not on the chain' };
+      return { follows: ['claims', 'service-events', ...LOSS_CHECKS], why: 'the commitment is not on the chain' };
     const { transaction: commitment, forms } = this.#committed;
     const { decisions, context } = this.#audit;
     const submitted = decisions.state ? deploymentOf(decisions.state.settlement, idea.ideaId).submitted : [];
     const failure = { chamberId: this.#chamberId, idea, forms, commitment, transaction, at: instantOf(ts) };
-    return gravest(
-      await this.#problemOfEmission(idea),
+    return mostSevere(
+      await this.#deployedTokenProblem(idea),
       await judgeFailure({ ...failure, submitted, factories: context.factories.all }, this.#chain),
     );
   }
 
   /** An idea whose deployment failed must have no token. */
-  async #problemOfEmission({ ticker }: Idea): Promise<Problem> {
+  async #deployedTokenProblem({ ticker }: Idea): Promise<Problem> {
     const { factories } = this.#audit.context;
     if (factories.doubt !== undefined) this.#audit.findings.undecided('claims', factories.doubt);
     if (factories.all.length === 0) return { needs: 'chain', why: 'the log names no factory: use --factory' };
@@ -237,5 +237,5 @@ function withheldTexts({ ideaId }: Idea): Reason {
 
 /** Another finding explains the unknown idea: of the service events, or of lost lines. */
 function unknownIdea({ ideaId }: { readonly ideaId: string }): Reason {
-  return { follows: ['service-events', ...OF_LOSS], why: `${ideaId} is not known` };
+  return { follows: ['service-events', ...LOSS_CHECKS], why: `${ideaId} is not known` };
 }

@@ -9,7 +9,7 @@ import type { Problem } from '../report/findings.ts';
 import { type ContractForm, formOf } from './calls.ts';
 import type { AuditedChain, CallOutcome, ChainCall, Transaction } from './chain-reader.ts';
 import { callOf, deployData, readTransaction } from './contracts.ts';
-import { forEachAtOnce } from './recorded-block.ts';
+import { forEachConcurrently } from './recorded-block.ts';
 
 export interface FailedDeployment {
   readonly chamberId: number;
@@ -30,38 +30,38 @@ export async function judgeFailure(failure: FailedDeployment, chain: AuditedChai
   const undue = logged.find(({ form }) => !forms.includes(form));
   if (undue !== undefined)
     return `a ${undue.form} deployment is logged for it, which its registry’s contracts do not accept`;
-  const wanted = distinct([...dueCalls(failure), ...logged.map(({ call }) => call)]);
+  const wanted = distinct([...expectedCalls(failure), ...logged.map(({ call }) => call)]);
   if (wanted.length === 0)
     return { limit: 'another contract', why: 'the call of a quorum deployment is not in the log' };
   const block = await chain.blockAt(at, commitment.blockNumber);
   const relayers = await relayersOf(wanted, block, chain);
-  if (relayers === undefined) return stateless(block);
-  const made = await makeAll(byEachAccount(wanted, [commitment.from, ...relayers]), block, chain);
-  const succeeded = made.filter(({ outcome }) => outcome === 'success').map(({ call }) => lowerCase(call.to));
-  if (succeeded.length === 0) return problemOfNoSuccess(wanted, made, block);
+  if (relayers === undefined) return stateUnavailable(block);
+  const executed = await executeAll(fromEachAccount(wanted, [commitment.from, ...relayers]), block, chain);
+  const succeeded = executed.filter(({ outcome }) => outcome === 'success').map(({ call }) => lowerCase(call.to));
+  if (succeeded.length === 0) return noSuccessProblem(wanted, executed, block);
   const called = new Set(logged.map(({ call }) => lowerCase(call.to)));
   const problem = `its call succeeds in block ${block}`;
   if (factories.length === 1 || succeeded.some((to) => called.has(to)))
-    return await problemOfSuccess(problem, transaction, chain);
+    return await successProblem(problem, transaction, chain);
   const doubt = `${problem} at ${succeeded[0]}, which the log does not call for it`;
   return { doubt: `${doubt}: name the service’s factory with --factory` };
 }
 
 /** If a contract rejects all known accounts, another account may succeed, so an honest service would have waited. */
-function problemOfNoSuccess(wanted: readonly ChainCall[], made: readonly MadeCall[], block: bigint): Problem {
-  if (made.some(({ outcome }) => outcome === 'refused')) return { doubt: `the RPC refuses to execute its call in block ${block}` };
-  if (made.some(({ outcome }) => outcome === 'no state')) return stateless(block);
-  const failed = new Set(made.filter(({ outcome }) => outcome === 'reverted').map(({ call }) => keyOf(call)));
+function noSuccessProblem(wanted: readonly ChainCall[], executed: readonly ExecutedCall[], block: bigint): Problem {
+  if (executed.some(({ outcome }) => outcome === 'refused')) return { doubt: `the RPC refuses to execute its call in block ${block}` };
+  if (executed.some(({ outcome }) => outcome === 'no state')) return stateUnavailable(block);
+  const failed = new Set(executed.filter(({ outcome }) => outcome === 'reverted').map(({ call }) => keyOf(call)));
   const open = wanted.find((call) => !failed.has(keyOf(call)));
   return open && { doubt: `${open.to} accepts its call in block ${block} from no known account` };
 }
 
-function stateless(block: bigint): Problem {
+function stateUnavailable(block: bigint): Problem {
   return { needs: 'chain', why: `the RPC does not have the state of block ${block}` };
 }
 
 /** If the call also succeeds with the transaction's gas, earlier transactions in the block may have made the transaction fail. */
-async function problemOfSuccess(problem: string, transaction: Transaction | undefined, chain: AuditedChain) {
+async function successProblem(problem: string, transaction: Transaction | undefined, chain: AuditedChain) {
   if (!transaction?.to) return problem;
   const { from, to, input: data, value, gas, accessList, blockNumber } = transaction;
   const outcome = await chain.call({ from, to, data, value, gas, accessList }, blockNumber);
@@ -71,7 +71,7 @@ async function problemOfSuccess(problem: string, transaction: Transaction | unde
 }
 
 /** The operator chooses parts of a quorum deployment, so only the reference form has an expected call. */
-function dueCalls({ chamberId, idea, forms, commitment, factories }: FailedDeployment): readonly ChainCall[] {
+function expectedCalls({ chamberId, idea, forms, commitment, factories }: FailedDeployment): readonly ChainCall[] {
   if (!forms.includes('reference')) return [];
   const data = deployData(chamberId, idea);
   return factories.map((to) => ({ from: commitment.from, to: to as Address, data }));
@@ -129,19 +129,19 @@ async function relayersOf(
   return found;
 }
 
-function byEachAccount(calls: readonly ChainCall[], relayers: readonly Address[]): readonly ChainCall[] {
+function fromEachAccount(calls: readonly ChainCall[], relayers: readonly Address[]): readonly ChainCall[] {
   return distinct(calls.flatMap((call) => [call, ...relayers.map((from) => ({ ...call, from }))]));
 }
 
-interface MadeCall {
+interface ExecutedCall {
   readonly call: ChainCall;
   readonly outcome: CallOutcome;
 }
 
-async function makeAll(calls: readonly ChainCall[], block: bigint, chain: AuditedChain) {
-  const made: MadeCall[] = [];
-  await forEachAtOnce(calls, async (call) => {
-    made.push({ call, outcome: await chain.call(call, block) });
+async function executeAll(calls: readonly ChainCall[], block: bigint, chain: AuditedChain) {
+  const executed: ExecutedCall[] = [];
+  await forEachConcurrently(calls, async (call) => {
+    executed.push({ call, outcome: await chain.call(call, block) });
   });
-  return made;
+  return executed;
 }

@@ -41,33 +41,33 @@ export async function judgeAt(
   if (block?.hash !== blockHash)
     return { doubt: `block ${blockNumber} is ${block?.hash ?? 'unknown'} there, not ${blockHash}` };
   const result = await chain.read(call, BigInt(blockNumber));
-  const ofResult =
+  const resultProblem =
     result === 'unknown' ? { doubt: `the RPC does not have the state of block ${blockNumber}` } : await judge(result);
-  const ofTime = problemOfTime(recorded, block, next, policy);
-  return typeof ofResult === 'string' ? ofResult : typeof ofTime === 'string' ? ofTime : (ofResult ?? ofTime);
+  const timeProblem = blockTimeProblem(recorded, block, next, policy);
+  return typeof resultProblem === 'string' ? resultProblem : typeof timeProblem === 'string' ? timeProblem : (resultProblem ?? timeProblem);
 }
 
 /**
  * On an idle chain, a block stays the newest indefinitely, so only the next block's age counts. Clocks and RPCs may lag by the limits
  * for signatures.
  */
-function problemOfTime(
+function blockTimeProblem(
   { blockNumber, askedAt }: RecordedBlock,
   block: AuditedBlock,
   next: AuditedBlock | undefined,
   { maxAgeSeconds, maxSkewSeconds }: AuditPolicy,
 ): Outcome {
   const { defaults, caps } = SIGNATURE_AGES;
-  const late = next === undefined ? 0 : (askedAt - next.at) / 1000;
-  const ahead = (block.at - askedAt) / 1000;
-  const ofLate = beyond(late, [defaults.maxAgeSeconds, maxAgeSeconds, caps.maxAgeSeconds]);
-  const ofAhead = beyond(ahead, [defaults.maxSkewSeconds, maxSkewSeconds, caps.maxSkewSeconds]);
-  const isLate = ofLate !== 'within';
-  if (!isLate && ofAhead === 'within') return undefined;
+  const lateSeconds = next === undefined ? 0 : (askedAt - next.at) / 1000;
+  const aheadSeconds = (block.at - askedAt) / 1000;
+  const lateVerdict = beyond(lateSeconds, [defaults.maxAgeSeconds, maxAgeSeconds, caps.maxAgeSeconds]);
+  const aheadVerdict = beyond(aheadSeconds, [defaults.maxSkewSeconds, maxSkewSeconds, caps.maxSkewSeconds]);
+  const isLate = lateVerdict !== 'within';
+  if (!isLate && aheadVerdict === 'within') return undefined;
   const problem = isLate
-    ? `the chain had a newer block than ${blockNumber} for ${late} s when the line was written, and a service queries the newest`
-    : `block ${blockNumber} is ${ahead} s younger than the line`;
-  if (ofLate === 'broken' || ofAhead === 'broken') return problem;
+    ? `the chain had a newer block than ${blockNumber} for ${lateSeconds} s when the line was written, and a service queries the newest`
+    : `block ${blockNumber} is ${aheadSeconds} s younger than the line`;
+  if (lateVerdict === 'broken' || aheadVerdict === 'broken') return problem;
   return { doubt: `${problem}: ${isLate ? '--max-age' : '--max-skew'} sets the accepted number of seconds` };
 }
 
@@ -81,13 +81,13 @@ function beyond(
 }
 
 /** The number of concurrent requests to the RPC. */
-const AT_ONCE_MAX = 8;
+const CONCURRENT_MAX = 8;
 
 /** Processes all items, a few at a time; rejects with the first error. */
-export async function forEachAtOnce<Item>(items: Iterable<Item>, work: (item: Item) => Promise<void>): Promise<void> {
+export async function forEachConcurrently<Item>(items: Iterable<Item>, work: (item: Item) => Promise<void>): Promise<void> {
   const left = [...items];
   const workOn = async () => {
     for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);
   };
-  await Promise.all(Array.from({ length: AT_ONCE_MAX }, workOn));
+  await Promise.all(Array.from({ length: CONCURRENT_MAX }, workOn));
 }

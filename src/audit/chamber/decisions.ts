@@ -21,13 +21,13 @@ import { withoutTexts } from '../../vocabulary/texts.ts';
 import { instantOf } from '../../vocabulary/values.ts';
 import type { Withheld } from '../../vocabulary/withheld.ts';
 import { recordedIn, walletIn } from '../account/references.ts';
-import { differences, type Findings, OF_LOSS } from '../report/findings.ts';
+import { differences, type Findings, LOSS_CHECKS } from '../report/findings.ts';
 import { EventIds } from './event-ids.ts';
 
 /** The context of every move; only a creation is decided without a state. */
 type Context = Omit<DecisionContext, 'state'> & CreationContext & { readonly state: ChamberState | null };
 
-const slices: Readonly<Record<keyof MovePayloads, Move<keyof MovePayloads, unknown, Context>>> = moveOfEvent;
+const sliceOfEvent: Readonly<Record<keyof MovePayloads, Move<keyof MovePayloads, unknown, Context>>> = moveOfEvent;
 
 /** The source of an altered move's effect. */
 export type Effect = 'request' | 'payload' | 'unknown';
@@ -123,7 +123,7 @@ export class Decisions {
   /** Compares only the payload with the request, because the state is unknown. */
   #checkContent(event: MoveEvent, eventId: number): void {
     const why = `event ${this.lostEventId} is lost, and later moves depend on it`;
-    this.#findings.notEvaluated({ follows: OF_LOSS, why }, 'rules');
+    this.#findings.notEvaluated({ follows: LOSS_CHECKS, why }, 'rules');
     const [requested, implied] = [requestedBody, impliedBody].map((bodyOf) => {
       const body = attempt(() => bodyOf(event));
       return canonicalJson(body instanceof ForumError ? body.message : body);
@@ -143,11 +143,11 @@ const SOURCES: Readonly<Record<Effect, readonly ((event: MoveEvent) => unknown)[
 function requestedBody(event: MoveEvent): unknown {
   const text = event.request?.body;
   if (text === undefined || text === null) return impliedBody(event);
-  return parseBody(slices[event.type], { json: text === '' ? undefined : parseJson(text, READ_LIMITS.jsonValuesMax) });
+  return parseBody(sliceOfEvent[event.type], { json: text === '' ? undefined : parseJson(text, READ_LIMITS.jsonValuesMax) });
 }
 
 function impliedBody(event: MoveEvent): unknown {
-  const slice = slices[event.type];
+  const slice = sliceOfEvent[event.type];
   return parseBody(slice, { json: slice.impliedBody(event.payload) });
 }
 
@@ -171,7 +171,7 @@ function decide(
   const known = { state, takesReplies, limits: NO_LIMITS, openChambers: 0, readChain };
   const isStub = event.withheld !== undefined;
   const context: Context = { did, account, serviceKeys, now, isStub, ...known };
-  const decided = slices[event.type].decide(body, context);
+  const decided = sliceOfEvent[event.type].decide(body, context);
   return isStub ? withoutTexts(event.type, decided) : decided;
 }
 
@@ -179,8 +179,8 @@ function decide(
 function recordedReading({ type, payload }: MoveEvent): ReadChain {
   return () => {
     const token = type === 'chamber.created' || type === 'chamber.joined' ? payload.token : undefined;
-    const isOfBlock = type !== 'chamber.created' || payload.admission?.token?.at !== 'creation';
-    if (token === undefined || (!isOfBlock && (token.blockNumber === undefined || token.blockHash === undefined)))
+    const isBlockOptional = type !== 'chamber.created' || payload.admission?.token?.at !== 'creation';
+    if (token === undefined || (!isBlockOptional && (token.blockNumber === undefined || token.blockHash === undefined)))
       throw new ForumError('FORUM_ERR_ADMISSION', 'token: the event does not record the balance');
     // If the decision needs another kind of reading, its result differs from the line.
     return token as never;

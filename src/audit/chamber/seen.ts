@@ -6,7 +6,7 @@ import { ForumError } from '../../vocabulary/errors.ts';
 import type { MoveEvent } from '../../vocabulary/events.ts';
 import { parseJson } from '../../vocabulary/json.ts';
 import { toHex } from '../../vocabulary/values.ts';
-import { type Findings, OF_LOSS } from '../report/findings.ts';
+import { type Findings, LOSS_CHECKS } from '../report/findings.ts';
 
 /** Matches the member's name, possibly escaped, so that most long texts need no parsing. */
 const MAY_HAVE_SEEN = /seen|\\u00(?:73|65|6[eE])/;
@@ -27,7 +27,7 @@ export function judgeSeen(
   } else if (leaf === undefined) {
     const why = `${who} event ${seen.eventId}, whose line is unknown`;
     const isLongAgo = eventId - seen.eventId >= RECENT_LEAVES_MIN;
-    findings.notEvaluated(isLongAgo ? { limit: 'long ago', why } : { follows: OF_LOSS, why }, 'seen');
+    findings.notEvaluated(isLongAgo ? { limit: 'long ago', why } : { follows: LOSS_CHECKS, why }, 'seen');
   } else {
     const problem = `${who} another event ${seen.eventId}: its leaf was ${seen.leaf}`;
     findings.judge('seen', [seen.eventId, eventId], toHex(leaf) !== seen.leaf.toLowerCase() && problem);

@@ -13,7 +13,7 @@ import { WITHHELD_TEXT } from '../../vocabulary/withheld.ts';
 import { commitCall, deployCalls } from '../chain/calls.ts';
 import type { readTransaction } from '../chain/contracts.ts';
 import { type AuditContext, type Candidates, lowerCase, nameOf, type Subject } from '../context.ts';
-import { type Findings, OF_LOSS } from '../report/findings.ts';
+import { type Findings, LOSS_CHECKS } from '../report/findings.ts';
 import type { Decisions } from './decisions.ts';
 import type { MoveTree } from './move-tree.ts';
 
@@ -52,7 +52,7 @@ export class ServiceEventChecks {
     if (event.type === 'chamber.committed' && isTreeKnown) this.#checkRoot(event.payload, eventId);
     if (lostEventId !== undefined) {
       const why = `event ${lostEventId} is lost, and service events depend on it`;
-      this.#findings.notEvaluated({ follows: OF_LOSS, why }, 'service-events', 'transactions');
+      this.#findings.notEvaluated({ follows: LOSS_CHECKS, why }, 'service-events', 'transactions');
       return;
     }
     if (state === null) {
@@ -73,7 +73,7 @@ export class ServiceEventChecks {
       // A stub of a transaction keeps only the hash.
       this.#noteSubmitted(event.payload, undefined, subject);
       const problem = `event ${eventId} is a stub of a transaction, but no text of ${subject.ideaId} is withheld`;
-      this.#findings.judge('withheld', [eventId], !isOfWithheldIdea(event, state) && problem);
+      this.#findings.judge('withheld', [eventId], !hasWithheldIdea(event, state) && problem);
       this.#findings.notEvaluated(withheldCall(eventId), 'transactions');
       return;
     }
@@ -113,8 +113,8 @@ export class ServiceEventChecks {
     const fact = isCommitment ? { ...event, payload: { ...event.payload, eventCount: state.moveCount } } : event;
     try {
       decideServiceFact(state, fact, instantOf(event.ts));
-      const times = state === null ? undefined : problemOfTimes(event, state);
-      const reason = state === null ? undefined : problemOfReason(event, state);
+      const times = state === null ? undefined : blockTimeProblem(event, state);
+      const reason = state === null ? undefined : reasonProblem(event, state);
       if (reason !== undefined) this.#findings.judge('service-events', [eventId], `event ${eventId} ${reason}`);
       else if (event.type === 'chamber.committed' && event.payload.blockNumber === 0)
         this.#findings.judge('service-events', [eventId], `event ${eventId} names block 0, which holds no transaction`);
@@ -175,16 +175,16 @@ export class ServiceEventChecks {
   #checkCall(recorded: RecordedTransaction, eventId: number, { signed, due, subject, lacksTexts }: Due): void {
     const { signedFor, namedFor } = this.#context;
     const claimant = namedFor.of(recorded.txHash, subject);
-    const unreadable = this.#problemOfTransaction(recorded, signed);
+    const unreadable = this.#transactionProblem(recorded, signed);
     // The call contains the withheld texts, so it can't be compared.
     if (lacksTexts) this.#findings.notEvaluated(withheldCall(eventId), 'transactions');
     const isUndue = !lacksTexts && unreadable === undefined && signed !== undefined && !due.includes(signed.call);
     const problem =
       unreadable ??
       (isUndue ? `calls ${signed.call}, which was not due` : undefined) ??
-      (signed && this.#problemOfContract(signed, due)) ??
+      (signed && this.#calledContractProblem(signed, due)) ??
       (claimant && `is for ${nameOf(subject)}, and its hash was named as the outcome of ${nameOf(claimant)}`) ??
-      (signed && this.#problemOfNonce(signed, eventId, subject));
+      (signed && this.#nonceProblem(signed, eventId, subject));
     signedFor.conflict(recorded.txHash, subject);
     const code = isUndue && signed.functionName === 'commitChamber' ? 'undue-commitment' : undefined;
     this.#findings.judge('transactions', [eventId], problem && `event ${eventId}: rawTransaction ${problem}`, { code });
@@ -194,7 +194,7 @@ export class ServiceEventChecks {
    * A service never reuses a nonce that it finds in its log. It reads all lines of this chamber each time, but those of other chambers
    * only as far back as a reorganization may reach.
    */
-  #problemOfNonce({ from, nonce }: SignedCall, eventId: number, subject: Subject): string | undefined {
+  #nonceProblem({ from, nonce }: SignedCall, eventId: number, subject: Subject): string | undefined {
     const value = `${lowerCase(from)}${nonce.toString(16).padStart(NONCE_DIGITS, '0')}` as Hex;
     const other = this.#context.nonces.conflict(value, subject);
     if (other === undefined) return undefined;
@@ -204,7 +204,7 @@ export class ServiceEventChecks {
     return undefined;
   }
 
-  #problemOfTransaction(recorded: RecordedTransaction, signed: SignedCall | undefined): string | undefined {
+  #transactionProblem(recorded: RecordedTransaction, signed: SignedCall | undefined): string | undefined {
     if (signed === undefined) return 'is not a signed call of the contracts';
     if (signed.txHash !== recorded.txHash) return `has the hash ${signed.txHash}, not txHash`;
     if (signed.nonce !== recorded.nonce) return `has the nonce ${signed.nonce}`;
@@ -216,7 +216,7 @@ export class ServiceEventChecks {
     return undefined;
   }
 
-  #problemOfContract({ call, functionName, to, value }: SignedCall, due: readonly string[]): string | undefined {
+  #calledContractProblem({ call, functionName, to, value }: SignedCall, due: readonly string[]): string | undefined {
     if (!to || to === ZERO_ADDRESS) return 'calls no contract';
     // Only a quorum deployment may send value.
     if (value && call === due[0]) return `sends ${value} wei, which the contract does not accept`;
@@ -257,7 +257,7 @@ const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
 const NONCE_DIGITS = 16;
 
 /** Returns the problem of a block that is newer than its line, or older than the moves or the commitment. */
-export function problemOfTimes(
+export function blockTimeProblem(
   { type, payload, ts }: ServiceEvent,
   state: ChamberState,
   leadMillisMax = BLOCK_LEAD_MILLIS_MAX,
@@ -274,12 +274,12 @@ export function problemOfTimes(
 }
 
 /** The reason WITHHELD_TEXT is valid only for an idea with a withheld text and no logged transaction. */
-function problemOfReason(event: ServiceEvent, state: ChamberState): string | undefined {
+function reasonProblem(event: ServiceEvent, state: ChamberState): string | undefined {
   const isGiven = event.type === 'idea.deploy_failed' && event.payload.reason === WITHHELD_TEXT;
   // A stub withholds the reason itself.
   if (!isGiven || event.withheld !== undefined) return undefined;
   const { ideaId } = event.payload;
-  if (!isOfWithheldIdea(event, state)) return `gives the reason ${WITHHELD_TEXT}, but no text of ${ideaId} is withheld`;
+  if (!hasWithheldIdea(event, state)) return `gives the reason ${WITHHELD_TEXT}, but no text of ${ideaId} is withheld`;
   const isSubmitted = deploymentOf(state.settlement, ideaId).submitted.length > 0;
   return isSubmitted ? `gives the reason ${WITHHELD_TEXT}, although a transaction of ${ideaId} is logged` : undefined;
 }
@@ -307,7 +307,7 @@ function ideaOf({ payload }: ServiceEvent, { ideas }: ChamberState): Idea | unde
 }
 
 /** Whether the latest version of the event's idea has a withheld text. */
-function isOfWithheldIdea(event: ServiceEvent, state: ChamberState): boolean {
+function hasWithheldIdea(event: ServiceEvent, state: ChamberState): boolean {
   return (ideaOf(event, state)?.withheldTexts.length ?? 0) > 0;
 }
 

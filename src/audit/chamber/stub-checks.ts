@@ -1,7 +1,7 @@
 // The check `withheld` for a chamber and its members' accounts.
 import type { Misbehaviour } from '../../tlog/misbehaviour.ts';
 import type { AuditContext } from '../context.ts';
-import { type Contradiction, contradictionOf, problemOfStub, type StartedStub } from '../line/stub.ts';
+import { type Contradiction, contradictionOf, stubProblem, type StartedStub } from '../line/stub.ts';
 import type { Findings } from '../report/findings.ts';
 import type { AccountEventName } from '../report/report-types.ts';
 
@@ -39,7 +39,7 @@ export class StubChecks {
 
   async #judge(stub: StartedStub, pinned: string | undefined, { named, eventIds }: Named): Promise<void> {
     const { original, contradiction, event } = stub;
-    const problem = await problemOfStub(stub, this.#context, pinned);
+    const problem = await stubProblem(stub, this.#context, pinned);
     this.#findings.assess('withheld', eventIds, problem, `${named} `);
     for (const found of [contradiction, await this.#contradictionByOther(stub, pinned)]) {
       if (found === undefined) continue;
@@ -55,7 +55,7 @@ export class StubChecks {
 
   async #contradictionByOther(stub: StartedStub, pinned: string | undefined): Promise<Contradiction | undefined> {
     for (const other of stub.others) {
-      if ((await problemOfStub(other, this.#context, pinned)) === undefined) return contradictionOf(other, stub);
+      if ((await stubProblem(other, this.#context, pinned)) === undefined) return contradictionOf(other, stub);
     }
     return undefined;
   }

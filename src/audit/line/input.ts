@@ -73,21 +73,21 @@ const AHEAD_LINES_MAX = 128;
 const AHEAD_BYTES_MAX = 4 * 1024 * 1024;
 
 /** Starts work on many lines before yielding the first, so that most of a line's work is done when its turn comes. */
-export async function* ahead<Begun>(
+export async function* ahead<Started>(
   lines: AsyncIterable<RawLine>,
-  begin: (line: RawLine) => Begun,
-): AsyncGenerator<Begun, void, undefined> {
-  const begun: { readonly value: Begun; readonly size: number }[] = [];
+  start: (line: RawLine) => Started,
+): AsyncGenerator<Started, void, undefined> {
+  const started: { readonly value: Started; readonly size: number }[] = [];
   let bytes = 0;
   for await (const line of lines) {
     const size = line.bytes.length;
-    begun.push({ value: begin(line), size });
+    started.push({ value: start(line), size });
     bytes += size;
-    while (begun.length > AHEAD_LINES_MAX || bytes > AHEAD_BYTES_MAX) {
-      const { value, size } = begun.shift() as (typeof begun)[number];
+    while (started.length > AHEAD_LINES_MAX || bytes > AHEAD_BYTES_MAX) {
+      const { value, size } = started.shift() as (typeof started)[number];
       bytes -= size;
       yield value;
     }
   }
-  for (const { value } of begun) yield value;
+  for (const { value } of started) yield value;
 }

@@ -30,8 +30,8 @@ export function readAccountRecord(line: RawLine): LineRecord<AccountEvent> {
 
 /** Reads a line of a chamber or an account. */
 export function readAny(line: RawLine): LineRecord<ForumEvent> {
-  const ofChamber = readRecord(line);
-  return ofChamber.event === undefined ? readAccountRecord(line) : ofChamber;
+  const chamberRecord = readRecord(line);
+  return chamberRecord.event === undefined ? readAccountRecord(line) : chamberRecord;
 }
 
 type Schemas = Readonly<Record<string, v.GenericSchema>>;
@@ -57,9 +57,9 @@ function toRecord<Event>(text: string, value: JsonValue, known: Schemas): LineRe
   if (!isPlainObject(value)) return { problem: 'is not a JSON object' };
   const { type } = value as { readonly type?: unknown };
   const schema = typeof type === 'string' && Object.hasOwn(known, type) && known[type];
-  if (!schema) return { problem: problemOfType(type) };
+  if (!schema) return { problem: typeProblem(type) };
   const result = v.safeParse(schema, value, { abortPipeEarly: true });
-  if (!result.success) return { problem: problemOfIssue(result.issues[0]) };
+  if (!result.success) return { problem: issueProblem(result.issues[0]) };
   // The schema matches the type, which TypeScript can't infer from a lookup table.
   const event = result.output as Event;
   const { payload, withheld } = event as ForumEvent;
@@ -92,13 +92,13 @@ function isSorted(value: unknown): boolean {
 // Malformed DIDs and evidence pass: the checks of the evidence report them.
 const schemas = readableSchemas();
 
-function problemOfType(type: unknown): string {
+function typeProblem(type: unknown): string {
   if (typeof type !== 'string') return 'has no type: it is not an event record';
   if (type.startsWith('agent.')) return `is of type ${type}: it belongs to an agent’s account, not to a chamber`;
   return `is of the unknown type ${JSON.stringify(type.slice(0, 60))}`;
 }
 
-function problemOfIssue(issue: v.BaseIssue<unknown>): string {
+function issueProblem(issue: v.BaseIssue<unknown>): string {
   const path = (issue.path ?? []).map(({ key }) => String(key)).join('.');
   if (issue.received === 'undefined') return `lacks ${path}`;
   if (issue.expected === 'never') return `has the unknown member ${path}`;

@@ -39,7 +39,7 @@ export function startStub(event: ForumEvent | undefined, context: AuditContext):
   if (event === undefined || !isStub(event)) return undefined;
   const others = context.originals
     ?.stubsOf(event)
-    .filter((other) => isOfSameLog(other, event) && contradicts(other, event));
+    .filter((other) => hasSameLog(other, event) && contradicts(other, event));
   return {
     ...startSignature(event, context),
     ...compareOriginal(event, context),
@@ -47,7 +47,7 @@ export function startStub(event: ForumEvent | undefined, context: AuditContext):
   };
 }
 
-function isOfSameLog(one: StubEvent, other: StubEvent): boolean {
+function hasSameLog(one: StubEvent, other: StubEvent): boolean {
   return one.withheld.log === other.withheld.log;
 }
 
@@ -100,17 +100,17 @@ export function contradictionOf(other: StubSignature, { event }: StartedStub): C
 }
 
 /** Resolves to the stub's problem; `pinned` is the receipts key that the chamber's first line pins. */
-export async function problemOfStub(
+export async function stubProblem(
   { claim, problem, isSigned, event }: StubSignature,
   context: AuditContext,
   pinned: string | undefined,
 ): Promise<Problem> {
   if (problem !== undefined || claim === undefined) return problem ?? 'is not a stub';
   if (!(await isSigned)) return 'is a stub whose signature does not verify';
-  return await problemOfSigner(event.withheld, context, pinned);
+  return await signerProblem(event.withheld, context, pinned);
 }
 
-async function problemOfSigner(
+async function signerProblem(
   { log, keyid, at }: Withheld,
   context: AuditContext,
   pinned: string | undefined,

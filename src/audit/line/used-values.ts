@@ -14,7 +14,7 @@ export class UsedValues {
   readonly #words = new Uint32Array(HASH_WORDS);
   readonly #wordBytes = new Uint8Array(this.#words.buffer);
   /** Oldest first. Only the newest grows, so a full table is never copied. */
-  #tables: readonly HashTable[] = [new HashTable(PLACES_FIRST)];
+  #tables: readonly HashTable[] = [new HashTable(SLOTS_INITIAL)];
 
   constructor(horizon: Millis = Number.POSITIVE_INFINITY) {
     this.#horizon = horizon;
@@ -27,7 +27,7 @@ export class UsedValues {
       this.#tables = this.#tables.slice(1);
     const first = this.first(value);
     if (first !== undefined) return first;
-    if (this.#tables.at(-1)?.isFull) this.#tables = [...this.#tables, new HashTable(PLACES_MAX)];
+    if (this.#tables.at(-1)?.isFull) this.#tables = [...this.#tables, new HashTable(SLOTS_MAX)];
     this.#tables.at(-1)?.add(this.#words, eventId, at);
     return undefined;
   }
@@ -44,11 +44,11 @@ export class UsedValues {
   }
 }
 
-const PLACES_FIRST = 4;
+const SLOTS_INITIAL = 4;
 /** A full table takes 2 MB. */
-const PLACES_MAX = 98_304;
-const TAKEN_MAX = 0.75;
-const GROWTH = 2;
+const SLOTS_MAX = 98_304;
+const LOAD_FACTOR_MAX = 0.75;
+const GROWTH_FACTOR = 2;
 /** Represents all higher ids, which occur only in logs with gaps. */
 const EVENT_ID_MAX = 0xffff_ffff;
 
@@ -60,39 +60,39 @@ class HashTable {
   #size = 0;
   lastAt: Millis = Number.NEGATIVE_INFINITY;
 
-  constructor(places: number) {
-    this.#hashes = new Uint32Array(HASH_WORDS * places);
-    this.#eventIds = new Uint32Array(places);
+  constructor(slots: number) {
+    this.#hashes = new Uint32Array(HASH_WORDS * slots);
+    this.#eventIds = new Uint32Array(slots);
   }
 
   get isFull(): boolean {
-    return this.#size >= TAKEN_MAX * PLACES_MAX;
+    return this.#size >= LOAD_FACTOR_MAX * SLOTS_MAX;
   }
 
   eventOf(words: Uint32Array): number | undefined {
-    return this.#eventIds[this.#placeOf(words)] || undefined;
+    return this.#eventIds[this.#slotOf(words)] || undefined;
   }
 
   /** The table must not contain the hash yet. */
   add(words: Uint32Array, eventId: number, at: Millis): void {
-    if (this.#size >= TAKEN_MAX * this.#eventIds.length) this.#grow();
+    if (this.#size >= LOAD_FACTOR_MAX * this.#eventIds.length) this.#grow();
     this.#put(words, Math.min(eventId, EVENT_ID_MAX));
     this.#size++;
     this.lastAt = Math.max(this.lastAt, at);
   }
 
   #put(words: Uint32Array, eventId: number): void {
-    const place = this.#placeOf(words);
-    this.#hashes.set(words, place * HASH_WORDS);
-    this.#eventIds[place] = eventId;
+    const slot = this.#slotOf(words);
+    this.#hashes.set(words, slot * HASH_WORDS);
+    this.#eventIds[slot] = eventId;
   }
 
   /** Returns the hash's slot, or the free slot where the hash belongs. */
-  #placeOf(words: Uint32Array): number {
-    const places = this.#eventIds.length;
-    let place = (words[0] as number) % places;
-    while (this.#eventIds[place] !== 0 && !this.#isAt(place * HASH_WORDS, words)) place = (place + 1) % places;
-    return place;
+  #slotOf(words: Uint32Array): number {
+    const slots = this.#eventIds.length;
+    let slot = (words[0] as number) % slots;
+    while (this.#eventIds[slot] !== 0 && !this.#isAt(slot * HASH_WORDS, words)) slot = (slot + 1) % slots;
+    return slot;
   }
 
   #isAt(from: number, words: Uint32Array): boolean {
@@ -102,11 +102,11 @@ class HashTable {
 
   #grow(): void {
     const [hashes, eventIds] = [this.#hashes, this.#eventIds];
-    const places = Math.min(eventIds.length * GROWTH, PLACES_MAX);
-    this.#hashes = new Uint32Array(HASH_WORDS * places);
-    this.#eventIds = new Uint32Array(places);
-    for (const [place, eventId] of eventIds.entries()) {
-      if (eventId !== 0) this.#put(hashes.subarray(place * HASH_WORDS, (place + 1) * HASH_WORDS), eventId);
+    const slots = Math.min(eventIds.length * GROWTH_FACTOR, SLOTS_MAX);
+    this.#hashes = new Uint32Array(HASH_WORDS * slots);
+    this.#eventIds = new Uint32Array(slots);
+    for (const [slot, eventId] of eventIds.entries()) {
+      if (eventId !== 0) this.#put(hashes.subarray(slot * HASH_WORDS, (slot + 1) * HASH_WORDS), eventId);
     }
   }
 }

@@ -46,13 +46,13 @@ export function readReceipts(path: string): GivenReceipts {
 function filesIn(path: string): readonly string[] {
   if (!statSync(path).isDirectory()) return [path];
   return readdirSync(path, { recursive: true, withFileTypes: true })
-    .filter((entry) => !entry.isDirectory() && !OF_SYSTEM.has(entry.name))
+    .filter((entry) => !entry.isDirectory() && !FILE_MANAGER_FILES.has(entry.name))
     .map(({ parentPath, name }) => join(parentPath, name))
     .sort();
 }
 
 /** Files that file managers create. */
-const OF_SYSTEM: ReadonlySet<string> = new Set(['.DS_Store', 'Thumbs.db', 'desktop.ini']);
+const FILE_MANAGER_FILES: ReadonlySet<string> = new Set(['.DS_Store', 'Thumbs.db', 'desktop.ini']);
 
 function readFile(path: string): readonly GivenReceipt[] {
   const lines = readFileSync(path, 'utf8').split('\n');
@@ -61,7 +61,7 @@ function readFile(path: string): readonly GivenReceipt[] {
   const complete = isJson(last) ? [...lines, last] : lines;
   return complete.map((line, index) => {
     try {
-      const kept = v.parse(keptReceipt, parseJson(lastOf(line)));
+      const kept = v.parse(keptReceipt, parseJson(lastReceipt(line)));
       return { kept, parsed: verifyKeptReceipt(kept) };
     } catch (error) {
       throw new UnusableInput(`line ${index + 1} of ${path} is not a receipt: ${(error as Error).message}`);
@@ -79,9 +79,9 @@ function isJson(text: string): boolean {
 }
 
 /** Every kept receipt begins with this text, which can't occur inside a JSON string because its quotes would be escaped. */
-const BEGINNING = '{"request":';
+const RECEIPT_START = '{"request":';
 
 /** Returns the last receipt of a line: after a crash, earlier releases appended to the line that was cut off. */
-function lastOf(line: string): string {
-  return line.slice(Math.max(0, line.lastIndexOf(BEGINNING)));
+function lastReceipt(line: string): string {
+  return line.slice(Math.max(0, line.lastIndexOf(RECEIPT_START)));
 }

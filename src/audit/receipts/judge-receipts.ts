@@ -1,10 +1,9 @@
 // Judges receipts without auditing their chambers: by the lines and proofs of a service, or by exported lines.
 import { createReadStream } from 'node:fs';
 import { verifyTlogProof } from '../../tlog/proof.ts';
-import type { ForumEvent } from '../../vocabulary/events.ts';
 import { COVERED_SECONDS_MAX, type Millis } from '../../vocabulary/values.ts';
-import { type RawLine, readLines } from '../line/input.ts';
-import { type LineRecord, readAccountRecord, readRecord } from '../line/record.ts';
+import { readLines } from '../line/input.ts';
+import { readAny, readRecord } from '../line/record.ts';
 import { verdictOfProblem } from '../report/findings.ts';
 import { orUndefined, ServiceLog } from '../service/service-log.ts';
 import { AuditedService } from '../service/service-reader.ts';
@@ -12,9 +11,7 @@ import type { GivenReceipts } from './given-receipts.ts';
 import { ReceiptAudit } from './receipt-audit.ts';
 import { type JudgedReceipt, ReceiptChecks } from './receipt-checks.ts';
 
-/**
- * A receipt is verified if the service has its line and proves that the log contains it. Throws UnusableInput and Unreachable.
- */
+/** A receipt is verified if the service has its line and proves that the log contains it. Throws UnusableInput and Unreachable. */
 export async function judgeByService(
   receipts: GivenReceipts,
   url: string,
@@ -40,16 +37,11 @@ export async function judgeByService(
 /** A receipt is verified if the file contains its line. Receipts of other streams are not evaluated. */
 export async function judgeByLines(receipts: GivenReceipts, path: string): Promise<readonly JudgedReceipt[]> {
   const checks = new ReceiptChecks(receipts);
-  const stream = await checks.takeLines(readLines(createReadStream(path)), readAnyRecord);
+  const stream = await checks.takeLines(readLines(createReadStream(path)), readAny);
   const judged = new Map(checks.judge(stream).map((receipt) => [receipt.kept, receipt]));
   const problem = { needs: 'service', why: 'the lines are not of its stream' } as const;
-  const ofOthers = { isOfService: false, problem, ...verdictOfProblem(problem), line: undefined };
-  return receipts.all.map((given) => judged.get(given.kept) ?? { ...given, ...ofOthers });
-}
-
-function readAnyRecord(line: RawLine): LineRecord<ForumEvent> {
-  const record = readRecord(line);
-  return record.event === undefined ? readAccountRecord(line) : record;
+  const notEvaluated = { isFromService: false, problem, ...verdictOfProblem(problem), line: undefined };
+  return receipts.all.map((given) => judged.get(given.kept) ?? { ...given, ...notEvaluated });
 }
 
 function chambersIn(receipts: GivenReceipts): ReadonlySet<number> {

@@ -66,12 +66,12 @@ export class ReceiptAudit {
 
   /** Writes a proof for each broken receipt if possible, and for each pair of contradicting receipts in `others`; returns sentences. */
   async prove(
-    ofChambers: readonly JudgedReceipt[],
+    chamberReceipts: readonly JudgedReceipt[],
     others: readonly JudgedReceipt[],
     options: CheckpointOptions,
   ): Promise<readonly string[]> {
     const written = await Promise.all(contradictionsIn(others).map(({ proof }) => options.proofs.keep(proof)));
-    const broken = [...ofChambers, ...others].filter(({ verdict }) => verdict === 'broken').slice(0, PROOFS_MAX);
+    const broken = [...chamberReceipts, ...others].filter(({ verdict }) => verdict === 'broken').slice(0, PROOFS_MAX);
     const log = broken.length === 0 ? undefined : await this.#log.find();
     let byEntries = 0;
     for (const receipt of broken) {

@@ -22,7 +22,7 @@ export interface ReceiptTerms {
 
 export interface JudgedReceipt extends GivenReceipt {
   /** Whether the service signed it for the log of the lines. */
-  readonly isOfService: boolean;
+  readonly isFromService: boolean;
   readonly problem: Problem;
   readonly verdict: Verdict;
   readonly reason: string | null;
@@ -30,7 +30,7 @@ export interface JudgedReceipt extends GivenReceipt {
   readonly line: string | undefined;
 }
 
-interface Met {
+interface MatchedLine {
   readonly leaf: Hex;
   readonly line: string;
   /** The agent's signature in the line; undefined if it has no well-formed one. */
@@ -49,13 +49,13 @@ interface StreamEnd {
 }
 
 /** A receipt is signed after its event, by a clock that may be off by this much. */
-const CLOCKS_SECONDS = 60;
+const CLOCK_SKEW_SECONDS = 60;
 
-type Place = Pick<ParsedReceipt, 'stream' | 'eventId'>;
+type EventPosition = Pick<ParsedReceipt, 'stream' | 'eventId'>;
 
 export class ReceiptChecks {
   readonly #receipts: GivenReceipts;
-  readonly #met = new Map<string, Met>();
+  readonly #matched = new Map<string, MatchedLine>();
   /** The keys in the creation, even if other lines precede it: such lines must not disable receipts. */
   #pinned: { readonly receipts: string | undefined } | undefined;
   /** The origins that the lines' requests were signed for. */
@@ -66,7 +66,7 @@ export class ReceiptChecks {
   /** By the signature of the receipted request. */
   readonly #bySignature: ReadonlyMap<Hex, GivenReceipt>;
   /** Receipts whose request occurs in another stream's line. */
-  readonly #elsewhere = new Map<KeptReceipt, Place>();
+  readonly #elsewhere = new Map<KeptReceipt, EventPosition>();
 
   constructor(receipts: GivenReceipts) {
     this.#receipts = receipts;
@@ -94,8 +94,8 @@ export class ReceiptChecks {
     this.#noteEnd(stream, event, eventId);
     this.#noteRequest(event, { stream, eventId });
     const key = eventKey({ stream, eventId });
-    if (!this.#receipts.events.has(key) || this.#met.has(key)) return;
-    this.#met.set(key, {
+    if (!this.#receipts.events.has(key) || this.#matched.has(key)) return;
+    this.#matched.set(key, {
       leaf: toHex(leaf),
       line: new TextDecoder().decode(line),
       signature: event.request ? signatureOf(event.request) : undefined,
@@ -103,11 +103,11 @@ export class ReceiptChecks {
   };
 
   /** A request must become only one event. Within the receipt's own stream, the line with the same event id is compared instead. */
-  #noteRequest({ request }: ForumEvent, place: Place): void {
+  #noteRequest({ request }: ForumEvent, position: EventPosition): void {
     if (request === null) return;
     const signature = signatureOf(request);
     const receipt = signature && this.#bySignature.get(signature);
-    if (receipt !== undefined && receipt.parsed.stream !== place.stream) this.#elsewhere.set(receipt.kept, place);
+    if (receipt !== undefined && receipt.parsed.stream !== position.stream) this.#elsewhere.set(receipt.kept, position);
   }
 
   #noteEnd(stream: number | string, { type, did, ts }: ForumEvent, eventId: number): void {
@@ -135,37 +135,37 @@ export class ReceiptChecks {
 
   /** Call after taking all lines of the stream. */
   judge(stream: number | string | undefined, terms: ReceiptTerms = {}): readonly JudgedReceipt[] {
-    const isOf = ({ kept, parsed }: GivenReceipt) =>
+    const isRelevant = ({ kept, parsed }: GivenReceipt) =>
       parsed.stream === stream || this.#elsewhere.get(kept)?.stream === stream;
-    return this.#receipts.all.filter(isOf).map((given) => {
-      const met = this.#met.get(eventKey(given.parsed));
+    return this.#receipts.all.filter(isRelevant).map((given) => {
+      const matched = this.#matched.get(eventKey(given.parsed));
       const elsewhere = this.#elsewhere.get(given.kept);
-      const contradiction = problemOf(given, met, elsewhere);
-      const ofCopy = elsewhere === undefined ? this.#problemOfCopy(given.parsed, terms) : undefined;
-      const ofKey = this.#problemOfKey(given, terms, ofCopy === undefined ? contradiction : undefined);
+      const contradiction = lineProblem(given, matched, elsewhere);
+      const fileProblem = elsewhere === undefined ? this.#outdatedFileProblem(given.parsed, terms) : undefined;
+      const signerProblem = this.#receiptKeyProblem(given, terms, fileProblem === undefined ? contradiction : undefined);
       // A restored copy is a different log, where resending a creation creates a different chamber.
       const isOpen = elsewhere !== undefined && terms.logId === undefined;
       const found = isOpen
         ? { doubt: `${contradiction}: audit the service, which names its log` }
         : contradiction;
-      const problem = ofKey ?? ofCopy ?? found;
-      return { ...given, isOfService: ofKey === undefined, ...verdictOfProblem(problem), problem, line: met?.line };
+      const problem = signerProblem ?? fileProblem ?? found;
+      return { ...given, isFromService: signerProblem === undefined, ...verdictOfProblem(problem), problem, line: matched?.line };
     });
   }
 
   /** A file may be older than the receipt, unless the stream has ended or its last line is newer. */
-  #problemOfCopy({ stream, eventId, created }: ParsedReceipt, { directory }: ReceiptTerms): Problem {
+  #outdatedFileProblem({ stream, eventId, created }: ParsedReceipt, { directory }: ReceiptTerms): Problem {
     if (directory !== undefined) return undefined;
     const end = this.#ends.get(stream);
     if (typeof stream === 'string' && (end === undefined || eventId < end.first))
       return { needs: 'accounts', why: `event ${eventId} of a receipt is not among the lines: use --accounts` };
     const { head = 0, at = 0, isFinal = false } = end ?? {};
-    if (eventId <= head || isFinal || at > (created + CLOCKS_SECONDS) * 1_000) return undefined;
+    if (eventId <= head || isFinal || at > (created + CLOCK_SKEW_SECONDS) * 1_000) return undefined;
     return { needs: 'later lines', why: `the lines end before event ${eventId} of a receipt` };
   }
 
   /** Returns why the receipt is no evidence against the service; undefined if it is. */
-  #problemOfKey({ kept, parsed }: GivenReceipt, terms: ReceiptTerms, contradiction: string | undefined): Problem {
+  #receiptKeyProblem({ kept, parsed }: GivenReceipt, terms: ReceiptTerms, contradiction: string | undefined): Problem {
     const { directory, logId = parsed.logId } = terms;
     const { eventId, keyid } = parsed;
     const named = `the receipt of event ${eventId}`;
@@ -226,7 +226,7 @@ interface Contradiction {
 export function contradictionsIn(judged: readonly JudgedReceipt[]): readonly Contradiction[] {
   const first = new Map<string, JudgedReceipt>();
   const found = new Map<string, Contradiction>();
-  for (const receipt of judged.filter(({ isOfService }) => isOfService)) {
+  for (const receipt of judged.filter(({ isFromService }) => isFromService)) {
     const { stream, eventId, leaf } = receipt.parsed;
     const key = eventKey(receipt.parsed);
     const other = first.get(key) ?? receipt;
@@ -245,18 +245,18 @@ function originOf({ targetUri }: Pick<ReceiptRequest, 'targetUri'>): string {
   return URL.canParse(targetUri) ? new URL(targetUri).origin : targetUri;
 }
 
-function problemOf({ kept, parsed }: GivenReceipt, met: Met | undefined, elsewhere?: Place): string | undefined {
+function lineProblem({ kept, parsed }: GivenReceipt, matched: MatchedLine | undefined, elsewhere?: EventPosition): string | undefined {
   const { eventId, leaf } = parsed;
   const promised = `the service has signed a receipt of event ${eventId} with the leaf ${toHex(leaf)}`;
   if (elsewhere !== undefined)
-    return `${promised} of ${inWords(parsed)}, and its request is in event ${elsewhere.eventId} of ${inWords(elsewhere)}`;
-  if (met === undefined) return `${promised}, and there is no such event`;
-  if (met.leaf !== toHex(leaf)) return `${promised}, and its line has the leaf ${met.leaf}`;
-  const isOfRequest = met.signature === undefined || met.signature === signatureOf(kept.request);
-  return isOfRequest ? undefined : `${promised}, and its line contains another request`;
+    return `${promised} of ${streamName(parsed)}, and its request is in event ${elsewhere.eventId} of ${streamName(elsewhere)}`;
+  if (matched === undefined) return `${promised}, and there is no such event`;
+  if (matched.leaf !== toHex(leaf)) return `${promised}, and its line has the leaf ${matched.leaf}`;
+  const hasSameRequest = matched.signature === undefined || matched.signature === signatureOf(kept.request);
+  return hasSameRequest ? undefined : `${promised}, and its line contains another request`;
 }
 
-function inWords({ stream }: Place): string {
+function streamName({ stream }: EventPosition): string {
   return typeof stream === 'number' ? `chamber ${stream}` : `the account of ${stream}`;
 }
 

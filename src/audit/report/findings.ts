@@ -81,7 +81,7 @@ type Limit =
   | 'another contract';
 
 /** Checks that find missing, unreadable or altered events, after which the state is unknown. */
-export const OF_LOSS = ['form', 'order', 'chain'] as const satisfies readonly CheckName[];
+export const LOSS_CHECKS = ['form', 'order', 'chain'] as const satisfies readonly CheckName[];
 
 /** A subject's problem, or an open question for the caller; undefined if the subject is verified. */
 export type Outcome = string | { readonly doubt: string } | undefined;
@@ -94,8 +94,8 @@ export function verdictOfProblem(problem: Problem): { readonly verdict: Verdict;
   return { verdict: 'not evaluated', reason: problem.why };
 }
 
-/** Returns the gravest of one subject's independent problems: broken, then undecided, then not evaluated. */
-export function gravest(...problems: readonly Problem[]): Problem {
+/** Returns the most severe of one subject's independent problems: broken, then undecided, then not evaluated. */
+export function mostSevere(...problems: readonly Problem[]): Problem {
   const isDoubt = (problem: Problem) => typeof problem === 'object' && 'doubt' in problem;
   return (
     problems.find((problem) => typeof problem === 'string') ??
@@ -137,18 +137,18 @@ type Following = Extract<Reason, { readonly follows: readonly CheckName[] }>;
 
 export interface FindingsOptions {
   /** The findings of the lines, if these findings are about data derived from the lines. */
-  readonly ofLines?: Findings | undefined;
+  readonly lineFindings?: Findings | undefined;
   /** Whether this is a further pass, in which findings of the first pass excuse subjects. */
   readonly isRerun?: boolean | undefined;
 }
 
 export class Findings {
   readonly #tallies = new Map(CHECK_NAMES.map((name) => [name, new CheckTally()]));
-  readonly #ofLines: Findings | undefined;
+  readonly #lineFindings: Findings | undefined;
   readonly #isRerun: boolean;
 
-  constructor({ ofLines, isRerun = false }: FindingsOptions = {}) {
-    this.#ofLines = ofLines;
+  constructor({ lineFindings, isRerun = false }: FindingsOptions = {}) {
+    this.#lineFindings = lineFindings;
     this.#isRerun = isRerun;
   }
 
@@ -203,13 +203,13 @@ export class Findings {
   results(): readonly CheckResult[] {
     return CHECK_NAMES.map((name) => {
       const { following, findings: own, note, ...tallied } = this.#tally(name);
-      const { count, findings: ofUnexcused } = this.#unexcused([...following.values()]);
+      const { count, findings: unexcusedFindings } = this.#unexcused([...following.values()]);
       const counts = {
         ...tallied,
         broken: tallied.broken + count,
         notEvaluated: tallied.notEvaluated - count,
       };
-      const findings = [...own, ...ofUnexcused];
+      const findings = [...own, ...unexcusedFindings];
       const verdict = verdictOf(counts);
       return {
         name,
@@ -224,7 +224,7 @@ export class Findings {
   }
 
   isBroken(name: CheckName): boolean {
-    return this.#tally(name).broken > 0 || this.#ofLines?.isBroken(name) === true;
+    return this.#tally(name).broken > 0 || this.#lineFindings?.isBroken(name) === true;
   }
 
   /** Counts subjects that no finding excuses as broken, so that a bug in a check can't make a log sound. */

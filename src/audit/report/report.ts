@@ -7,7 +7,7 @@ import type { ChamberAudit } from '../chamber/chamber-audit.ts';
 import type { AuditContext } from '../context.ts';
 import type { CheckResult, Verdict } from './findings.ts';
 import type { AuditReport, ChamberReport, ReportedCheck, ServiceReport } from './report-types.ts';
-import { type Diagnosis, isOfCopy } from './verdict.ts';
+import { type Diagnosis, isCopyFinding } from './verdict.ts';
 import { namedTexts, withheldIn } from './withheld-texts.ts';
 
 export function toAuditReport(source: string, { problems, doubts = [], chambers }: ServiceReport): AuditReport {
@@ -155,7 +155,7 @@ function brokenSentence({ causes, consequences, others }: Diagnosis): string {
       count === 1 ? `1 further finding follows from ${them}` : `${count} further findings follow from ${them}`,
     );
   if (left > 0) sentences.push(left === 1 ? 'There is 1 further finding' : `There are ${left} further findings`);
-  if (causes.every(({ findings }) => findings.every(isOfCopy)) && count + left === 0)
+  if (causes.every(({ findings }) => findings.every(isCopyFinding)) && count + left === 0)
     sentences.push('Nothing else is broken');
   return sentences.map((sentence) => `${sentence}.`).join(' ');
 }

@@ -32,7 +32,7 @@ export type Rerun = (assumptions: Assumptions) => Promise<ChamberAudit | undefin
 const RERUNS_MAX = 8;
 
 /** Checks of a single line: their findings are never consequences. */
-const OF_LINE: ReadonlySet<CheckName> = new Set([
+const LINE_CHECKS: ReadonlySet<CheckName> = new Set([
   ...([
     'form',
     'order',
@@ -48,8 +48,8 @@ const OF_LINE: ReadonlySet<CheckName> = new Set([
   ] as const),
 ]);
 /** Checks whose findings don't mean that the line was altered. */
-const HARMLESS: ReadonlySet<CheckName> = new Set(['origin', 'age', 'registration', 'seen', 'receipts']);
-const OF_STATE: ReadonlySet<CheckName> = new Set([
+const HARMLESS_CHECKS: ReadonlySet<CheckName> = new Set(['origin', 'age', 'registration', 'seen', 'receipts']);
+const STATE_CHECKS: ReadonlySet<CheckName> = new Set([
   'rules',
   'payload',
   'service-events',
@@ -69,25 +69,25 @@ export async function diagnose(audit: ChamberAudit, rerun: Rerun): Promise<Diagn
     causes.push(...found);
     const own = new Set(found.flatMap(({ findings }) => findings));
     others = others.filter((each) => !own.has(each));
-    for (const cause of found) setAside(cause, altered);
+    for (const cause of found) assumeCause(cause, altered);
     if (others.length === 0 || runs === RERUNS_MAX) break;
     const again = await rerun({ ...altered, leaves: leavesOf(audit, altered.events) });
     if (again === undefined) break;
     const kept = new Set(located(again.findings.results()).map(keyOf));
     const firstAltered = Math.min(...altered.events.keys());
     const isKept = (each: Located) =>
-      isOfLine(each) ||
-      isOfAccount(each) ||
-      (kept.has(keyOf(each)) && !isOf(each, altered.events) && !(isOfHistory(each) && subjectOf(each) > firstAltered));
+      isLineFinding(each) ||
+      isAccountReceipt(each) ||
+      (kept.has(keyOf(each)) && !isAboutAny(each, altered.events) && !(isHistoryFinding(each) && subjectOf(each) > firstAltered));
     consequences.push(...others.filter((each) => !isKept(each)));
     others = others.filter(isKept);
   }
-  return { causes: causes.sort((a, b) => placeOf(a) - placeOf(b)), consequences, others };
+  return { causes: causes.sort((a, b) => rankOf(a) - rankOf(b)), consequences, others };
 }
 
 /** Orders causes in events first, then causes outside the lines, then changes of the copy. */
-function placeOf({ eventIds: [eventId = Number.POSITIVE_INFINITY], findings }: Cause): number {
-  return findings.every(isOfCopy) ? Number.MAX_VALUE : eventId;
+function rankOf({ eventIds: [eventId = Number.POSITIVE_INFINITY], findings }: Cause): number {
+  return findings.every(isCopyFinding) ? Number.MAX_VALUE : eventId;
 }
 
 function located(results: readonly CheckResult[]): readonly Located[] {
@@ -99,7 +99,7 @@ function keyOf({ check, finding }: Located): string {
   return `${check} ${finding.eventIds.join()}`;
 }
 
-function isOf({ finding }: Located, events: ReadonlyMap<number, unknown>): boolean {
+function isAboutAny({ finding }: Located, events: ReadonlyMap<number, unknown>): boolean {
   return finding.eventIds.some((eventId) => events.has(eventId));
 }
 
@@ -107,7 +107,7 @@ function leavesOf({ trueLeaves }: ChamberAudit, events: ReadonlyMap<number, unkn
   return new Map([...trueLeaves].filter(([eventId]) => events.has(eventId)));
 }
 
-function setAside({ eventIds, findings }: Cause, altered: { events: Map<number, Effect>; isTree: boolean }): void {
+function assumeCause({ eventIds, findings }: Cause, altered: { events: Map<number, Effect>; isTree: boolean }): void {
   if (findings.every(isHarmless)) return;
   if (eventIds.length === 0 && findings.some(({ check }) => check === 'root')) altered.isTree = true;
   for (const eventId of eventIds) altered.events.set(eventId, effectOf(findings));
@@ -122,26 +122,26 @@ function effectOf(findings: readonly Located[]): Effect {
 }
 
 /** A finding about two contradicting events does not count, because either may have been altered. */
-function isOfLine({ check, finding }: Located): boolean {
-  const isOfTwo = check === 'registration' || check === 'withheld';
-  return OF_LINE.has(check) && (!isOfTwo || finding.eventIds.length === 1);
+function isLineFinding({ check, finding }: Located): boolean {
+  const isAboutTwoEvents = check === 'registration' || check === 'withheld';
+  return LINE_CHECKS.has(check) && (!isAboutTwoEvents || finding.eventIds.length === 1);
 }
 
 /** Each leaf pins all earlier lines, so these findings follow from any earlier alteration. */
-function isOfHistory({ check }: Located): boolean {
+function isHistoryFinding({ check }: Located): boolean {
   return check === 'seen' || check === 'receipts';
 }
 
 /** A finding about an account's receipt, which a rerun can't repeat: account lines are read once. */
-function isOfAccount({ check, finding }: Located): boolean {
+function isAccountReceipt({ check, finding }: Located): boolean {
   return check === 'receipts' && finding.eventIds.length === 0;
 }
 
 function isHarmless(each: Located): boolean {
-  return HARMLESS.has(each.check) || isOfCopy(each);
+  return HARMLESS_CHECKS.has(each.check) || isCopyFinding(each);
 }
 
-export function isOfCopy(each: Located): boolean {
+export function isCopyFinding(each: Located): boolean {
   return hasCode(each, 'copy');
 }
 
@@ -153,19 +153,19 @@ function hasCode({ finding }: Located, code: FindingCode): boolean {
 function nextCauses(findings: readonly Located[], lineCount: number): readonly Cause[] {
   const certain = certainCauses(findings, lineCount);
   if (certain.length > 0) return certain;
-  const [first] = findings.filter(({ check }) => OF_STATE.has(check)).sort((a, b) => subjectOf(a) - subjectOf(b));
+  const [first] = findings.filter(({ check }) => STATE_CHECKS.has(check)).sort((a, b) => subjectOf(a) - subjectOf(b));
   if (first !== undefined) {
-    const ofTree = findings.filter(isOfTree);
-    if (ofTree.includes(first) && isTreeCause(ofTree)) return [toCause([], ofTree)];
+    const treeFindings = findings.filter(isTreeFinding);
+    if (treeFindings.includes(first) && isTreeCause(treeFindings)) return [toCause([], treeFindings)];
     const eventId = subjectOf(first);
-    const own = findings.filter((each) => OF_STATE.has(each.check) && subjectOf(each) === eventId);
+    const own = findings.filter((each) => STATE_CHECKS.has(each.check) && subjectOf(each) === eventId);
     return [toCause(Number.isFinite(eventId) ? [eventId] : [], own)];
   }
   const [other] = findings;
   if (other === undefined) return [];
   if (other.check === 'time') return [toCause([subjectOf(other)], [other])];
-  if (isOfHistory(other)) {
-    const own = findings.filter(isOfHistory);
+  if (isHistoryFinding(other)) {
+    const own = findings.filter(isHistoryFinding);
     const eventId = Math.min(...own.map(subjectOf));
     return [toCause(Number.isFinite(eventId) ? [eventId] : [], own)];
   }
@@ -182,24 +182,24 @@ function certainCauses(findings: readonly Located[], lineCount: number): readonl
     groups.set(first, group);
     group.own.push(each);
   };
-  for (const each of findings) if (isOfLine(each)) add(idsOf(each), each);
+  for (const each of findings) if (isLineFinding(each)) add(idsOf(each), each);
   const altered = new Set(groups.keys());
-  const suspects = new Set(findings.filter(({ check }) => OF_STATE.has(check)).map(subjectOf));
+  const suspects = new Set(findings.filter(({ check }) => STATE_CHECKS.has(check)).map(subjectOf));
   const links = findings.filter(({ check }) => check === 'chain').sort((a, b) => subjectOf(a) - subjectOf(b));
   const broken = new Set(links.map(subjectOf));
   for (const link of links) {
-    const ids = accusedBy(subjectOf(link), { altered, suspects, broken, lineCount });
+    const ids = implicatedBy(subjectOf(link), { altered, suspects, broken, lineCount });
     for (const id of ids) altered.add(id);
     add(ids, link);
   }
-  const ofState = findings.filter(({ check }) => OF_STATE.has(check));
+  const stateFindings = findings.filter(({ check }) => STATE_CHECKS.has(check));
   return [...groups.values()].map(({ ids, own }) => {
     const isAltered = !own.every(isHarmless);
-    return toCause(ids, [...own, ...ofState.filter((each) => isAltered && ids.includes(subjectOf(each)))]);
+    return toCause(ids, [...own, ...stateFindings.filter((each) => isAltered && ids.includes(subjectOf(each)))]);
   });
 }
 
-interface Trail {
+interface LinkContext {
   /** Events that checks of single lines have shown to be altered. */
   readonly altered: ReadonlySet<number>;
   /** Events that contradict the preceding state, which may be a consequence of another altered line. */
@@ -209,8 +209,8 @@ interface Trail {
 }
 
 /** Returns the altered event of a broken link: the previous event, unless the evidence points to the event itself. */
-function accusedBy(eventId: number, trail: Trail): readonly number[] {
-  const { altered, suspects, broken, lineCount } = trail;
+function implicatedBy(eventId: number, context: LinkContext): readonly number[] {
+  const { altered, suspects, broken, lineCount } = context;
   if (altered.has(eventId - 1) || suspects.has(eventId - 1)) return [eventId - 1];
   if (eventId === 1 || broken.has(eventId + 1) || altered.has(eventId)) return [eventId];
   return eventId < lineCount ? [eventId - 1] : [eventId - 1, eventId];
@@ -223,18 +223,18 @@ function idsOf(each: Located): readonly number[] {
 
 /** The event at fault; Infinity if there is none. */
 function subjectOf({ check, finding: { eventIds } }: Located): number {
-  const isOfLater = check === 'once' || check === 'chain' || check === 'time';
-  return (isOfLater ? eventIds.at(-1) : eventIds[0]) ?? Number.POSITIVE_INFINITY;
+  const isLaterAtFault = check === 'once' || check === 'chain' || check === 'time';
+  return (isLaterAtFault ? eventIds.at(-1) : eventIds[0]) ?? Number.POSITIVE_INFINITY;
 }
 
-function isOfTree(each: Located): boolean {
+function isTreeFinding(each: Located): boolean {
   const { check } = each;
   return check === 'root' || check === 'preview' || check === 'contract' || hasCode(each, 'undue-commitment');
 }
 
 /** A single differing root was itself altered; several differing roots mean that the moves were. */
 function isTreeCause(findings: readonly Located[]): boolean {
-  return findings.some(({ check }) => check === 'root') && findings.filter(isOfTree).length > 1;
+  return findings.some(({ check }) => check === 'root') && findings.filter(isTreeFinding).length > 1;
 }
 
 const SENTENCES: Partial<Record<CheckName, string>> = {

@@ -18,15 +18,15 @@ interface WithheldTexts {
 type Withheld = Pick<ChamberReport, 'chamberId' | 'withheldEvents' | 'withheldAccountEvents'>;
 
 export function withheldIn(chambers: readonly Withheld[], isNamed = chambers.length > 1): WithheldTexts {
-  const ofChambers = chambers.map(({ chamberId, withheldEvents: eventIds = [] }) => ({
+  const chamberGroups = chambers.map(({ chamberId, withheldEvents: eventIds = [] }) => ({
     stream: isNamed ? `chamber ${chamberId}` : '',
     eventIds,
   }));
-  const ofAccounts = new Map<string, Set<number>>();
+  const accountEvents = new Map<string, Set<number>>();
   for (const { did, eventId } of chambers.flatMap(({ withheldAccountEvents = [] }) => withheldAccountEvents))
-    ofAccounts.set(did, (ofAccounts.get(did) ?? new Set()).add(eventId));
-  const accounts = [...ofAccounts].map(([did, eventIds]) => ({ stream: `account of ${did}`, eventIds: [...eventIds] }));
-  const groups = [...ofChambers, ...accounts].filter(({ eventIds }) => eventIds.length > 0);
+    accountEvents.set(did, (accountEvents.get(did) ?? new Set()).add(eventId));
+  const accountGroups = [...accountEvents].map(([did, eventIds]) => ({ stream: `account of ${did}`, eventIds: [...eventIds] }));
+  const groups = [...chamberGroups, ...accountGroups].filter(({ eventIds }) => eventIds.length > 0);
   return { groups, count: groups.reduce((sum, { eventIds }) => sum + eventIds.length, 0) };
 }
 

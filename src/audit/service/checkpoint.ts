@@ -44,10 +44,10 @@ export class CheckpointAudit {
 
   /** Returns the last event that the log is proved to contain; 0 if no event must be in the log yet. */
   async #prove({ head, dueHead }: ChamberAudit, chamberId: number, log: LogKey): Promise<Proved> {
-    const another = this.#published.problemOfLog(log);
+    const another = this.#published.logProblem(log);
     if (another !== undefined) return { eventId: head.eventId, problem: another };
     for (const each of dueHead === undefined || dueHead.eventId === head.eventId ? [head] : [head, dueHead]) {
-      const proof = await this.#proofOf(chamberId, each, log);
+      const proof = await this.#readProof(chamberId, each, log);
       if (proof === undefined) continue;
       const { eventId } = each;
       const { checkpoint } = proof;
@@ -60,7 +60,7 @@ export class CheckpointAudit {
   }
 
   /** Waits for a proof under a cosigned checkpoint. Resolves to undefined without a proof; `checkpoint` is undefined if it is invalid. */
-  async #proofOf(stream: number | string, { eventId, leaf }: Pick<StreamHead, 'eventId' | 'leaf'>, { key }: LogKey) {
+  async #readProof(stream: number | string, { eventId, leaf }: Pick<StreamHead, 'eventId' | 'leaf'>, { key }: LogKey) {
     const open = (text: string) => verifyTlogProof(text, fromHex(leaf), key);
     const text = await this.#published.tlogProof(stream, eventId, (proof) => {
       const checkpoint = open(proof);
@@ -122,26 +122,26 @@ export class CheckpointAudit {
   }
 
   /** Returns contradictions between the log and the accounts used to judge a single chamber. */
-  async problemsOfAccounts(accounts: WatchedAccounts): Promise<readonly string[]> {
+  async accountProblems(accounts: WatchedAccounts): Promise<readonly string[]> {
     const log = await this.#checkpoints.find();
     const problems: string[] = [];
     for (const did of log === undefined ? [] : accounts.dids) {
-      const problem = accounts.contradictionOf(did) ?? (log && (await this.#problemOfAccount(did, accounts, log)));
+      const problem = accounts.contradictionOf(did) ?? (log && (await this.#accountProblem(did, accounts, log)));
       if (problem !== undefined) problems.push(problem);
     }
     return problems;
   }
 
   /** A line of the last minute may not be covered yet. */
-  async #problemOfAccount(did: string, accounts: WatchedAccounts, log: LogKey): Promise<string | undefined> {
+  async #accountProblem(did: string, accounts: WatchedAccounts, log: LogKey): Promise<string | undefined> {
     for (const { eventId, leaf, at } of accounts.watched(did).heads) {
-      const what = `event ${eventId} of the account of ${did}`;
-      const proof = await this.#proofOf(did, { eventId, leaf }, log);
+      const named = `event ${eventId} of the account of ${did}`;
+      const proof = await this.#readProof(did, { eventId, leaf }, log);
       if (proof?.checkpoint !== undefined) {
         if (isDue(at, this.#clock) && !this.#checkpoints.isCosigned(proof.checkpoint))
-          this.#uncosigned.push(`${what} ${UNCOSIGNED}`);
-      } else if (proof !== undefined) return `the service does not prove that ${what} is in its log`;
-      else if (isDue(at, this.#clock)) return `${what} ${OVERDUE}`;
+          this.#uncosigned.push(`${named} ${UNCOSIGNED}`);
+      } else if (proof !== undefined) return `the service does not prove that ${named} is in its log`;
+      else if (isDue(at, this.#clock)) return `${named} ${OVERDUE}`;
     }
     return undefined;
   }

@@ -57,7 +57,7 @@ export class LogAccounting {
   readonly #withheld: string[] = [];
   /** Lines that a cosigned checkpoint should cover by now, but doesn't. */
   #uncosigned: readonly string[] = [];
-  #begunAt = 0;
+  #startedAt = 0;
   /** The index of the first line of a release that publishes every line. */
   #laterFrom = Number.POSITIVE_INFINITY;
   #log: LogKey | undefined;
@@ -71,7 +71,7 @@ export class LogAccounting {
 
   /** Reads the log; must be called before the chambers are read. Returns the reason if the log can't be compared. */
   async begin(): Promise<Reason | undefined> {
-    this.#begunAt = this.#audited.clock.now();
+    this.#startedAt = this.#audited.clock.now();
     this.#log = await this.#audited.checkpoints.find();
     await this.#extend();
     this.#isTooLarge = this.#unread !== undefined;
@@ -105,8 +105,8 @@ export class LogAccounting {
     // Beyond the cosigned size, other readers may see different lines.
     const uncosigned = (size = checkpoints.cosignedSize) =>
       due.filter(([stream, { eventId }]) => (this.#entries.indexOf(stream, eventId) ?? 0) >= size);
-    const begunAt = performance.now();
-    let grewAt = begunAt;
+    const startedAt = performance.now();
+    let grewAt = startedAt;
     for (;;) {
       const before = [this.#entries.checkpoint?.size, checkpoints.cosignedSize].join();
       await this.#extend();
@@ -115,7 +115,7 @@ export class LogAccounting {
         !this.#isReadable ||
         overdue().length + uncosigned().length === 0 ||
         performance.now() - grewAt > (this.#audited.restMs ?? WAIT_MS_MAX) ||
-        performance.now() - begunAt > (this.#audited.growthMs ?? GROWTH_MS_MAX)
+        performance.now() - startedAt > (this.#audited.growthMs ?? GROWTH_MS_MAX)
       )
         break;
       await sleep(POLL_MS);
@@ -135,8 +135,8 @@ export class LogAccounting {
 
   /** Compares every stream with the log; returns the problems. */
   async conclude(accounts: WatchedAccounts): Promise<readonly string[]> {
-    const ofLog = this.isReadable ? [...this.#entries.streams, ...this.#chambers.keys()] : [];
-    const streams = new Set<Stream>([...ofLog, ...accounts.dids]);
+    const loggedStreams = this.isReadable ? [...this.#entries.streams, ...this.#chambers.keys()] : [];
+    const streams = new Set<Stream>([...loggedStreams, ...accounts.dids]);
     for (const stream of streams) {
       if (this.#problems.length >= PROBLEMS_MAX) break;
       if (typeof stream === 'number' && !this.#chambers.has(stream) && !this.#listed.has(stream))
@@ -218,7 +218,7 @@ export class LogAccounting {
 
   /** Lines written within the last minute may have become visible after the stream was judged. */
   #noteWithheld(stream: Stream, { unjudged }: LoggedStream): void {
-    const isNew = (at: Millis) => !isDue(at, { now: () => this.#begunAt }) && isDue(at, { now: () => this.#latestAt });
+    const isNew = (at: Millis) => !isDue(at, { now: () => this.#startedAt }) && isDue(at, { now: () => this.#latestAt });
     const withheld = unjudged.find(({ at }) => !isNew(at));
     if (withheld === undefined || this.#withheld.length >= PROBLEMS_MAX) return;
     const { eventId } = withheld;

@@ -1,6 +1,6 @@
 // All entries of a log under one checkpoint, with the event that the index assigns to each. The index is unsigned, so it must contain
 // each event of a stream once, in order and without gaps, and callers compare the entries with the lines.
-import { type IndexedLeaf, parseIndexedLeaf, placeProblem, type Stream } from '../../tlog/leaf-index.ts';
+import { type IndexedLeaf, parseIndexedLeaf, positionProblem, type Stream } from '../../tlog/leaf-index.ts';
 import type { SignedCheckpoint } from '../../tlog/proof.ts';
 import { ENTRIES, TILE_WIDTH, type Tile, tilesBetween } from '../../tlog/tile.ts';
 import { GrowingTree } from '../../tlog/tiled-tree.ts';
@@ -81,7 +81,7 @@ export class LogEntries {
   #place(leaf: IndexedLeaf): void {
     const { stream, index } = leaf;
     const known = this.#streams.get(stream) ?? { count: 0, last: -1 };
-    const problem = placeProblem(leaf, known.count);
+    const problem = positionProblem(leaf, known.count);
     if (problem !== undefined) throw new NoHonestIndex(problem, leaf);
     this.#before[index] = known.last;
     this.#streams.set(stream, { count: known.count + 1, last: index });

@@ -1,10 +1,10 @@
 // Checks across all chambers of a log: ids are in order of creation, and later chambers don't omit keys or account lines that earlier
 // ones record.
 import type { Millis } from '../../vocabulary/values.ts';
-import { type AccountReference, isOfNamingType } from '../account/references.ts';
+import { type AccountReference, isNamingType } from '../account/references.ts';
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
 
-interface Place {
+interface EventPosition {
   readonly chamberId: number;
   readonly eventId: number;
   readonly at: Millis;
@@ -14,27 +14,27 @@ type OrderedChamber = Pick<ChamberAudit, 'pinnedKeys'> & {
   readonly accountReferences: Iterable<AccountReference>;
 };
 
-const CLOCKS_MILLIS = 60_000;
+const CLOCK_SKEW_MILLIS = 60_000;
 const PROBLEMS_MAX = 1_000;
 
 export class LogOrder {
   readonly #problems: string[] = [];
-  #newest: Place | undefined;
+  #newest: EventPosition | undefined;
   /** The first chamber whose creation records keys, and the problem of a later creation without keys. */
   #firstWithKeys: number | undefined;
   #withoutKeys: string | undefined;
-  readonly #naming = { ofNamingTypes: new Naming(), ofOthers: new Naming() };
+  readonly #naming = { namingTypes: new Naming(), otherTypes: new Naming() };
 
   /** Call with the chambers oldest first. */
   take(chamberId: number, { accountReferences, pinnedKeys }: OrderedChamber): void {
     for (const reference of accountReferences) {
       const { eventId, at } = reference;
-      const place = { chamberId, eventId, at };
+      const position = { chamberId, eventId, at };
       if (reference.type === 'chamber.created') {
-        this.#takeCreation(place);
-        this.#takeKeys(place, pinnedKeys !== undefined);
+        this.#takeCreation(position);
+        this.#takeKeys(position, pinnedKeys !== undefined);
       }
-      this.#naming[isOfNamingType(reference) ? 'ofNamingTypes' : 'ofOthers'].take(chamberId, reference);
+      this.#naming[isNamingType(reference) ? 'namingTypes' : 'otherTypes'].take(chamberId, reference);
     }
   }
 
@@ -44,15 +44,15 @@ export class LogOrder {
   }
 
   /** Once a creation records the service's keys, every later one must. */
-  #takeKeys({ chamberId, eventId }: Place, hasKeys: boolean): void {
+  #takeKeys({ chamberId, eventId }: EventPosition, hasKeys: boolean): void {
     if (hasKeys) this.#firstWithKeys ??= chamberId;
     else if (this.#firstWithKeys !== undefined)
       this.#withoutKeys ??= `event ${eventId} of chamber ${chamberId} records no keys of the service, although the creation of chamber ${this.#firstWithKeys} did before`;
   }
 
-  #takeCreation(creation: Place): void {
+  #takeCreation(creation: EventPosition): void {
     const { chamberId, at } = this.#newest ?? creation;
-    if (at - creation.at > CLOCKS_MILLIS && this.#problems.length < PROBLEMS_MAX)
+    if (at - creation.at > CLOCK_SKEW_MILLIS && this.#problems.length < PROBLEMS_MAX)
       this.#problems.push(`chamber ${creation.chamberId} was created before chamber ${chamberId}`);
     if (at <= creation.at) this.#newest = creation;
   }
@@ -60,8 +60,8 @@ export class LogOrder {
 
 /** The first event that names an account line, and the last that does not. */
 class Naming {
-  #first: Place | undefined;
-  #lastOmission: Place | undefined;
+  #first: EventPosition | undefined;
+  #lastOmission: EventPosition | undefined;
 
   take(chamberId: number, { eventId, at, lastEventId, lastAt, accountEventId }: AccountReference): void {
     if (accountEventId !== undefined) {

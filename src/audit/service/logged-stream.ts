@@ -5,10 +5,10 @@ import { StubReader } from '../../crypto/stub-reader.ts';
 import { READ_LIMITS } from '../../reading/limits.ts';
 import {
   type IndexedLeaf,
-  isOfAgent,
+  isAccountStream,
   nameOfEvent,
   nameOfStream,
-  placeOfLine,
+  positionOfLine,
   type Stream,
 } from '../../tlog/leaf-index.ts';
 import { type Hex, instantOf, NO_PREVIOUS, toHex } from '../../vocabulary/values.ts';
@@ -92,9 +92,9 @@ export class LoggedStream {
   get unpublished(): number {
     const { firstEventId = this.#indexes.length + 1 } = this;
     const index = this.indexOf(firstEventId - 1);
-    if (!isOfAgent(this.#stream) || !this.#isServed || index === undefined) return 0;
-    const isHeld = this.firstEventId === undefined || this.#firstPrev === toHex(this.#entries.entryAt(index));
-    return isHeld ? firstEventId - 1 : 0;
+    if (!isAccountStream(this.#stream) || !this.#isServed || index === undefined) return 0;
+    const isLinked = this.firstEventId === undefined || this.#firstPrev === toHex(this.#entries.entryAt(index));
+    return isLinked ? firstEventId - 1 : 0;
   }
 
   /** Call after reading all lines. Returns the first problem; lines before `publishedFrom` may be missing. */
@@ -109,24 +109,24 @@ export class LoggedStream {
 
   /** Takes the next line; returns false if it is not the stream's next event. */
   #take(bytes: Uint8Array, heads: readonly StreamHead[]): boolean {
-    const place = placeOfLine(utf8.decode(bytes), READ_LIMITS.jsonValuesMax);
+    const position = positionOfLine(utf8.decode(bytes), READ_LIMITS.jsonValuesMax);
     const { eventId: before, leaf: prev } = this.#last;
     const isFirst = before === 0;
-    if (place?.stream !== this.#stream) return false;
-    if (!isFirst && (place.eventId !== before + 1 || place.prev !== prev)) return false;
-    if (place.eventId === 1 && place.prev !== NO_PREVIOUS) return false;
+    if (position?.stream !== this.#stream) return false;
+    if (!isFirst && (position.eventId !== before + 1 || position.prev !== prev)) return false;
+    if (position.eventId === 1 && position.prev !== NO_PREVIOUS) return false;
     if (isFirst) {
-      this.firstEventId = place.eventId;
-      this.#firstPrev = place.prev;
+      this.firstEventId = position.eventId;
+      this.#firstPrev = position.prev;
     }
-    const { eventId } = place;
+    const { eventId } = position;
     const leaf = leafOfServed(bytes);
     this.#last = { eventId, leaf: toHex(leaf) };
     if (heads.some((head) => head.eventId === eventId)) this.#served.set(eventId, toHex(leaf));
-    if (heads.every((head) => head.eventId < eventId)) this.#noteUnjudged(eventId, place.ts);
+    if (heads.every((head) => head.eventId < eventId)) this.#noteUnjudged(eventId, position.ts);
     this.#compare(eventId, leaf, bytes);
     const index = this.indexOf(eventId);
-    if (place.isOfLaterRelease && index !== undefined) this.laterFrom ??= index;
+    if (position.isFromLaterRelease && index !== undefined) this.laterFrom ??= index;
     return true;
   }
 

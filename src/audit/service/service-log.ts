@@ -49,10 +49,10 @@ export class ServiceLog {
     return prefix === `/log/${logId}` ? { prefix, key, verifierKey: checkpointKey, logId } : undefined;
   }
 
-  problemOfLog({ logId }: LogKey): string | undefined {
-    const { logId: ofLines } = this.#service;
-    if (ofLines === null || ofLines === logId) return undefined;
-    return `the lines are of log ${ofLines}, and the service publishes log ${logId}`;
+  logProblem({ logId }: LogKey): string | undefined {
+    const { logId: linesLogId } = this.#service;
+    if (linesLogId === null || linesLogId === logId) return undefined;
+    return `the lines are of log ${linesLogId}, and the service publishes log ${logId}`;
   }
 
   /**
@@ -66,12 +66,12 @@ export class ServiceLog {
   ): Promise<string | undefined> {
     const owner = typeof stream === 'number' ? `/chambers/${stream}` : `/agents/${stream}`;
     const path = `${owner}/events/${eventId}/tlog-proof`;
-    const begunAt = performance.now();
+    const startedAt = performance.now();
     for (; ; await sleep(POLL_MS)) {
       const text = await this.#service.readText(path).catch(orUndefined);
       const proof = text !== undefined && parseTlogProof(text) !== undefined ? text : undefined;
       if (proof !== undefined && suffices(proof)) return proof;
-      const waitedMs = performance.now() - begunAt;
+      const waitedMs = performance.now() - startedAt;
       if (waitedMs <= Math.min(WAIT_MS_MAX, this.#waitMsLeft)) continue;
       this.#waitMsLeft = Math.max(0, this.#waitMsLeft - waitedMs);
       return proof;

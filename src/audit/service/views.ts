@@ -6,7 +6,7 @@ import { instantOf, type Millis, toTimestamp } from '../../vocabulary/values.ts'
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
 import { isAhead } from '../context.ts';
 import { UnusableInput } from '../line/input.ts';
-import { differences, OF_LOSS } from '../report/findings.ts';
+import { differences, LOSS_CHECKS } from '../report/findings.ts';
 import { type AuditedService, type JsonResponse, Rejected } from './service-reader.ts';
 import { WithheldLines } from './withheld-lines.ts';
 
@@ -32,7 +32,7 @@ export async function compareViews(audit: ChamberAudit, { service, chamberId, re
         await audit.take(line);
       }
     } catch (error) {
-      const problem = `the service returns an error for lines after the last one: ${problemOf(error).message}`;
+      const problem = `the service returns an error for lines after the last one: ${responseError(error).message}`;
       audit.findings.judge('views', [], problem);
     }
     isCompared = audit.lineCount === before;
@@ -51,7 +51,7 @@ type Response = Responses['chamber'];
 async function readResponses(service: AuditedService, chamberPath: string, state: ChamberState | null) {
   const read = async (path: string, expected?: object | null) => {
     const { length } = JSON.stringify(expected ?? null);
-    return { path, json: await service.readView(path, length).catch(problemOf) };
+    return { path, json: await service.readView(path, length).catch(responseError) };
   };
   const now = Date.now();
   const outcome = state && outcomeOf(state, now);
@@ -66,7 +66,7 @@ async function readResponses(service: AuditedService, chamberPath: string, state
 }
 
 /** Rethrows errors other than those of the response itself. */
-function problemOf(error: unknown): UnusableInput {
+function responseError(error: unknown): UnusableInput {
   if (error instanceof UnusableInput) return error;
   throw error;
 }
@@ -74,7 +74,7 @@ function problemOf(error: unknown): UnusableInput {
 const NOT_FOUND = 404;
 
 /** An earlier release lacks the path, and its creations record no keys. */
-function isOfEarlierRelease({ json }: Response, { pinnedKeys }: ChamberAudit): boolean {
+function isFromEarlierRelease({ json }: Response, { pinnedKeys }: ChamberAudit): boolean {
   return pinnedKeys === undefined && json instanceof Rejected && json.status === NOT_FOUND;
 }
 
@@ -95,7 +95,7 @@ function compare(audit: ChamberAudit, { chamber, ideas, allocations, preview, se
     judge('preview', preview, () => ({ root: moves.root(), eventCount: moves.size, asOfEventId: moves.size }));
   if (lostEventId !== undefined) {
     const why = `event ${lostEventId} is lost, and the views depend on it`;
-    findings.notEvaluated({ follows: OF_LOSS, why }, 'views');
+    findings.notEvaluated({ follows: LOSS_CHECKS, why }, 'views');
     return;
   }
   if (state === null) {
@@ -109,7 +109,7 @@ function compare(audit: ChamberAudit, { chamber, ideas, allocations, preview, se
   judge('views', ideas, () => ideaViews(state));
   judge('views', allocations, (now) => allocationsView(state, now));
   const outcome = outcomeOf(state, Date.now());
-  if (settled !== undefined && 'view' in outcome && !isOfEarlierRelease(settled, audit)) {
+  if (settled !== undefined && 'view' in outcome && !isFromEarlierRelease(settled, audit)) {
     judge('views', settled, () => outcome.view);
   }
 }

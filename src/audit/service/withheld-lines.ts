@@ -1,7 +1,7 @@
 // Detects old lines that a service withheld from the first read. A service could otherwise prevent the comparison of its views with
 // all lines by releasing lines late.
 import { READ_LIMITS } from '../../reading/limits.ts';
-import { placeOfLine } from '../../tlog/leaf-index.ts';
+import { positionOfLine } from '../../tlog/leaf-index.ts';
 import { instantOf, type Millis } from '../../vocabulary/values.ts';
 import { isDue } from '../context.ts';
 import type { RawLine } from '../line/input.ts';
@@ -27,10 +27,10 @@ export class WithheldLines {
 
   /** A line written within a minute before the first read may have become visible after it. */
   take({ bytes }: RawLine): void {
-    const place = placeOfLine(utf8.decode(bytes), READ_LIMITS.jsonValuesMax);
-    const at = typeof place?.ts === 'string' ? instantOf(place.ts) : Number.NaN;
+    const position = positionOfLine(utf8.decode(bytes), READ_LIMITS.jsonValuesMax);
+    const at = typeof position?.ts === 'string' ? instantOf(position.ts) : Number.NaN;
     const { readFrom, servedAt } = this.#first;
-    const withheld = `event ${place?.eventId} was not served at first, although it is dated more than a minute before`;
+    const withheld = `event ${position?.eventId} was not served at first, although it is dated more than a minute before`;
     if (isDue(at, { now: () => servedAt })) this.#contradiction ??= `${withheld}, by the service’s own clock`;
     else if (isDue(at, { now: () => readFrom }))
       this.#doubt ??= `${withheld} by your clock: if that is wrong, state the time with --now`;

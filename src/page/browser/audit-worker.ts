@@ -196,7 +196,7 @@ function comparePublished(audited: ChamberAudit, job: AuditJob): void {
 /** Loads the chain reader on demand, because it contains viem. After a failure, reads the chain again. */
 async function compareChain(audit: ChamberAudit, job: AuditJob, { rpc, registry }: NamedChain): Promise<void> {
   const { moves, decisions, context } = audit;
-  const findings = new Findings({ ofLines: audit.findings });
+  const findings = new Findings({ lineFindings: audit.findings });
   const isAddress = isWalletAddress(registry);
   try {
     if (!isAddress) throw new Error('the registry must be an address with a valid checksum');

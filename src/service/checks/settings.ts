@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { type Config, ConfigError, misspeltNames } from '../../config.ts';
 import { describeDatabase } from '../../log/postgres/database-url.ts';
-import { nearestOf } from '../../vocabulary/suggestion.ts';
+import { nearestName } from '../../vocabulary/suggestion.ts';
 import { readLists, readWitnesses } from '../configured-files.ts';
 import type { Check } from './check.ts';
 import { type Finding, ofConfiguration, ok, warning } from './finding.ts';
@@ -10,7 +10,7 @@ import { type Finding, ofConfiguration, ok, warning } from './finding.ts';
 /** Misspelt names, or a misspelt `production`, would be ignored silently. */
 export const checkNames: Check = ({ env, config: { NODE_ENV } }) => [
   ...misspeltNames(env).map(({ variable, problem }) => warning('configuration', problem, variable)),
-  ...(NODE_ENV !== PRODUCTION && nearestOf(NODE_ENV, [PRODUCTION])
+  ...(NODE_ENV !== PRODUCTION && nearestName(NODE_ENV, [PRODUCTION])
     ? [warning('configuration', `${NODE_ENV} turns on no strict checks: did you mean ${PRODUCTION}?`, 'NODE_ENV')]
     : []),
 ];

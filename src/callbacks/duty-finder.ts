@@ -15,7 +15,7 @@ export interface FoundDuty extends Duty {
   readonly chamberId: number;
 }
 
-export interface DuesOptions {
+export interface DutyFinderOptions {
   readonly forum: Forum;
   /** Returns false if there is no room for the duty, which is then found again. */
   readonly onDuty: (duty: FoundDuty) => boolean;
@@ -38,8 +38,8 @@ interface Followed {
   search: number;
 }
 
-export class Dues {
-  readonly #options: DuesOptions;
+export class DutyFinder {
+  readonly #options: DutyFinderOptions;
   readonly #followed = new Map<number, Followed>();
   /** Chambers to read in the next round. */
   readonly #changed = new Set<number>();
@@ -47,7 +47,7 @@ export class Dues {
   #searchAt = Number.NEGATIVE_INFINITY;
   #agents = 0;
 
-  constructor(options: DuesOptions) {
+  constructor(options: DutyFinderOptions) {
     this.#options = options;
   }
 
