@@ -9,7 +9,7 @@ export interface SignedText {
   readonly issuedAt: string;
 }
 
-/** Returns the URL in the URL Standard's serialization, without trailing slashes. */
+/** Returns the URL in the URL Standard's serialisation, without trailing slashes. */
 export function toBaseUrl({ origin, pathname }: Pick<URL, 'origin' | 'pathname'>): string {
   return origin + pathname.replace(/\/+$/, '');
 }

@@ -55,7 +55,7 @@ export const sentAdmission = v.pipe(
     provenWallets: v.exactOptional(
       v.pipe(
         v.literal(true, 'must be true or omitted'),
-        v.description('only agents with a proven wallet may join, one for each wallet'),
+        v.description('only agents with a proven wallet may join, one per wallet'),
       ),
     ),
     token: v.exactOptional(
@@ -69,7 +69,7 @@ export const sentAdmission = v.pipe(
       ),
     ),
   }),
-  v.description('who may join; an agent must satisfy all rules given'),
+  v.description('who may join; an agent must satisfy all given rules'),
 );
 
 const decimal = v.pipe(

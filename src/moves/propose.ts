@@ -62,7 +62,7 @@ export const propose = defineMove({
     creatorWallet: v.pipe(
       address,
       v.description(
-        "the creator in deployIdea: the proposer's wallet at that time, or that of its seat where seats are of proven wallets",
+        "the creator in deployIdea: the proposer's wallet at that time, or its seat's wallet if the chamber requires proven wallets",
       ),
     ),
     accountEventId,

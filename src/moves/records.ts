@@ -33,7 +33,7 @@ const verifiedEvidence = v.pipe(
   }),
   v.description('the signed request, exactly as received'),
 );
-const request = (signed: v.GenericSchema) => v.pipe(v.nullable(signed), v.description('null in development mode only'));
+const request = (signed: v.GenericSchema) => v.pipe(v.nullable(signed), v.description('null only in development mode'));
 
 const form = (pattern: RegExp) => v.pipe(v.string(), v.regex(pattern));
 const withheld: v.GenericSchema<Withheld> = v.pipe(
@@ -41,7 +41,7 @@ const withheld: v.GenericSchema<Withheld> = v.pipe(
     at: timestamp,
     key: form(WITHHELD_FORMS.key),
     keyid: form(WITHHELD_FORMS.keyid),
-    leaf: hash('leaf of the line that was'),
+    leaf: hash('leaf of the original line'),
     log: form(WITHHELD_FORMS.log),
     reason: v.picklist(WITHHOLD_REASONS),
     signature: form(WITHHELD_FORMS.signature),
@@ -78,7 +78,7 @@ const servicePayloads: { readonly [Type in keyof ServicePayloads]: v.GenericSche
   }),
   'idea.deploy_failed': v.strictObject({
     ideaId,
-    txHash: v.nullable(hash('transaction, where one was mined')),
+    txHash: v.nullable(hash('transaction; null if none was mined')),
     reason: v.string(),
   }),
 };
@@ -115,7 +115,7 @@ function recordOf(type: string, payload: v.GenericSchema, author: Record<'did' |
     chamberId: id,
     type: v.literal(type),
     did: author.did,
-    ts: v.pipe(timestamp, v.description("the service's clock when it decided; never falls within a stream")),
+    ts: v.pipe(timestamp, v.description("the service's time of the decision; never decreases within a stream")),
     prev: hash('leaf hash of the event before it, zeros for the first'),
     payload,
     request: author.request,

@@ -43,7 +43,7 @@ export const start = defineMove({
   texts: {
     tag: 'Moves',
     summary: 'End LOBBY, as the creator of a chamber with rounds',
-    description: 'PROPOSAL begins at once. The chamber must have a member, and as many as its `minMembers`.',
+    description: 'PROPOSAL begins at once. The chamber must have at least one member, and at least `minMembers`.',
     answered: 'The event.',
     errors: ['FORUM_ERR_FORBIDDEN', 'FORUM_ERR_CONFLICT'],
     guide: { when: 'LOBBY, by the creator, with rounds', body: '{}' },

@@ -28,9 +28,9 @@ export const walletProof: v.GenericSchema<WalletProof> = v.strictObject({
     v.string(),
     v.description('the base URL of the service, or its origin alone, as the signed text names it'),
   ),
-  chainId: v.exactOptional(v.pipe(id, v.description('where the wallet is a contract that accepted the signature'))),
+  chainId: v.exactOptional(v.pipe(id, v.description('present if the wallet is a contract that accepted the signature'))),
   blockNumber: v.exactOptional(count),
-  blockHash: v.exactOptional(hash('of the block at whose state it did')),
+  blockHash: v.exactOptional(hash('of the block in which the contract accepted it')),
 });
 
 /** A request's claim about a wallet, and the data for verifying it. */
@@ -50,7 +50,7 @@ export interface ProofClaim {
  */
 export function requireProof(claim: ProofClaim, readChain: ReadChain): WalletProof {
   const { walletAddress, signature, issuedAt, services, textFor } = claim;
-  let problem = 'is not by any wallet';
+  let problem = 'is not by a wallet';
   for (const service of services) {
     const recovered = recoverSigner(textFor(service), signature);
     if ('address' in recovered && recovered.address === walletAddress.toLowerCase())

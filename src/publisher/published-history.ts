@@ -39,7 +39,7 @@ export class PublishedHistory {
   readonly #options: HistoryOptions;
   #latest: SeenCheckpoint | undefined;
   #problem: SecondHistory | undefined;
-  /** Serializes calls of `keep`, so that none replaces a newer checkpoint. */
+  /** Serialises calls of `keep`, so that none replaces a newer checkpoint. */
   #keeping: Promise<void> = Promise.resolve();
 
   constructor(options: HistoryOptions) {

@@ -1,4 +1,4 @@
-// EVM addresses whose capitalization is a checksum (EIP-55).
+// EVM addresses whose capitalisation is a checksum (EIP-55).
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import type { Hex } from './values.ts';

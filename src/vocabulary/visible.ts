@@ -1,4 +1,4 @@
-// Sanitizes untrusted text for display to people and models: removes characters that move a cursor, change the direction of
+// Sanitises untrusted text for display to people and models: removes characters that move a cursor, change the direction of
 // surrounding text, or are invisible to people but read by models. The log keeps the original text.
 
 const LINE_BREAKS = /\r\n|[\n\v\f\r\u0085\u2028\u2029]/g;
@@ -7,7 +7,7 @@ const CONTROLS_AND_BREAKS = /[\p{Cc}\u2028\u2029]+/gu;
 /** Format characters (including bidi controls and tags), lone surrogates, variation selectors and other ignorable characters. */
 const INVISIBLE = /[\p{Cf}\p{Cs}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** Normalizes line breaks to `\n`, replaces other control characters with a space, and removes invisible characters. */
+/** Normalises line breaks to `\n`, replaces other control characters with a space, and removes invisible characters. */
 export function visibleText(text: string): string {
   return text.replace(LINE_BREAKS, '\n').replace(CONTROLS, ' ').replace(INVISIBLE, '');
 }

@@ -333,7 +333,7 @@ function namesOf(addresses: readonly string[]): readonly string[] {
   return addresses.flatMap((address) => [address, URL.canParse(address) ? new URL(address).origin : address]);
 }
 
-/** Accepts only a service address in the URL Standard's serialization, and normalizes it as baseOf does. */
+/** Normalises a base URL like baseOf, but only if the text has the URL Standard's serialisation. */
 function baseNamed(service: string): string {
   const isPlain = URL.canParse(service) && toBaseUrl(new URL(service)) === service;
   return (isPlain ? normalBase(service) : undefined) ?? service;

@@ -28,7 +28,7 @@ export function formOf(call: string, chamberId: number, idea: Idea): ContractFor
   return CONTRACT_FORMS.find((form) => deployCall(form, chamberId, idea) === call);
 }
 
-/** Normalizes viem's decoded values: bigint ids become numbers, and checksummed addresses become lowercase. */
+/** Normalises viem's decoded values: bigint ids become numbers, and checksummed addresses become lowercase. */
 export function toText(functionName: string, args: readonly unknown[] | undefined): string {
   const text = JSON.stringify(args, (name, value: unknown) => {
     if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);

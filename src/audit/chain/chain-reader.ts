@@ -58,7 +58,7 @@ const VIEW_GAS = 1_000_000n;
 const ADDRESS_DIGITS = 40;
 const ADDRESS_WORD = /^0x0{24}[0-9a-f]{40}$/;
 const GAS_USED_UP = /out ?of ?gas|gas required exceeds|intrinsic gas|InvalidFEOpcode|invalid opcode/i;
-/** Matches revert errors of nodes that viem does not recognize. */
+/** Matches revert errors of nodes that viem does not recognise. */
 const REVERTED = /revert|vm execution error/i;
 /** More than any chain has. */
 const FUNDS = 2n ** 128n;

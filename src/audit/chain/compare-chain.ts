@@ -61,7 +61,7 @@ type EventOf<Type extends Claim['event']['type']> = Extract<Claim['event'], { ty
 
 interface Committed {
   readonly transaction: Transaction;
-  /** The forms of deployments that the registry's contracts take. */
+  /** The deployment forms that the registry's contracts accept. */
   readonly forms: readonly ContractForm[];
 }
 
@@ -235,7 +235,7 @@ function withheldTexts({ ideaId }: Idea): Reason {
   return { needs: 'originals', why: `the texts of ${ideaId} are withheld` };
 }
 
-/** Another finding explains the unknown idea: of the service events, or of lost lines. */
+/** A finding about service events or lost lines explains why the idea is unknown. */
 function unknownIdea({ ideaId }: { readonly ideaId: string }): Reason {
   return { follows: ['service-events', ...LOSS_CHECKS], why: `${ideaId} is not known` };
 }

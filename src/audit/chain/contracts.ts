@@ -50,8 +50,8 @@ export function refusesCaller(revertData: unknown): boolean {
 }
 
 /**
- * Decodes a signed call of one of the contracts' functions; throws an Error for other bytes. Of an idea, returns only the members
- * known to the chamber: the operator chooses the rest of a quorum deployment.
+ * Decodes a signed call of one of the contracts' functions; throws an Error for other bytes. The returned call contains only the members
+ * of an idea that the chamber knows, because the operator chooses the rest of a quorum deployment.
  */
 export async function readTransaction(rawTransaction: Hex) {
   const transaction = parseTransaction(rawTransaction);

@@ -70,7 +70,7 @@ export interface StartedLine extends LineRecord {
 }
 
 const IDS_NAMED_MAX = 100;
-/** Input whose first lines, this many, contain no event is rejected as not a log. */
+/** Input is rejected as not a log if none of its first lines, up to this number, is an event. */
 const UNREADABLE_FIRST_MAX = 100;
 
 export class ChamberAudit {

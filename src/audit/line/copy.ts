@@ -10,7 +10,7 @@ const FORMATS: readonly (readonly [start: readonly number[], name: string])[] = 
   [[0x50, 0x4b, 0x03, 0x04], 'a zip archive'],
 ];
 
-/** Recognizes input that is not UTF-8 text by its first bytes; returns the format's name. */
+/** Recognises input that is not UTF-8 text by its first bytes; returns the format's name. */
 export function foreignFormat(bytes: Uint8Array): string | undefined {
   return FORMATS.find(([start]) => startsWith(bytes, start))?.[1];
 }

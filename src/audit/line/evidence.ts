@@ -198,7 +198,7 @@ export function baseOf(targetUri: string, path: string): string | undefined {
   return target.path.endsWith(path) ? target.origin + target.path.slice(0, -path.length) : undefined;
 }
 
-/** Normalizes a base URL like baseOf; undefined if no request can target it. */
+/** Normalises a base URL like baseOf; undefined if no request can target it. */
 export function normalBase(url: string): string | undefined {
   const target = parseTarget(url);
   return target && target.origin + target.path.replace(/\/+$/, '');

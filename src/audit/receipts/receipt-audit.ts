@@ -14,7 +14,7 @@ import type { GivenReceipts } from './given-receipts.ts';
 import { provedBy } from './proof-folder.ts';
 import { contradictionsIn, type JudgedReceipt, ReceiptChecks, type ReceiptTerms } from './receipt-checks.ts';
 
-/** Represents the log of a service that names none: no receipt of it is evaluated. */
+/** The logId of a service that names none, which no receipt matches. */
 const NO_LOG = 'no log';
 const PROOFS_MAX = 100;
 /** Each of these proofs reads all entries of the log. */

@@ -9,7 +9,7 @@ import type { Findings, Reason } from '../report/findings.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { LogKey, ServiceLog } from './service-log.ts';
 
-/** Compare a service's chambers oldest first. */
+/** Compares the chambers of a service, oldest first. */
 export class CheckpointAudit {
   readonly #published: ServiceLog;
   readonly #checkpoints: Checkpoints;
