@@ -258,7 +258,7 @@ function serviceSource(baseUrl: string, audited: Audited, chamberId: number): So
   };
 }
 
-const NO_RECEIPTS = { needs: 'receipts', why: 'use --receipts to compare those that you keep' } as const;
+const NO_RECEIPTS = { needs: 'receipts', why: 'use --receipts to compare your kept receipts' } as const;
 
 interface ReadChamber {
   readonly audit: ChamberAudit;
@@ -340,7 +340,7 @@ async function askChain({ audit, roots }: ReadChamber, { chamberId }: Source, ch
     const { compareChain } = await import('./chain/compare-chain.ts');
     return await compareChain(audit, chain, chamberId ?? decisions.state?.chamberId, { roots });
   }
-  const reason = { needs: 'chain', why: 'use --rpc and --registry to ask the chain' } as const;
+  const reason = { needs: 'chain', why: 'use --rpc and --registry to query the chain' } as const;
   findings.notEvaluated(reason, 'contract', 'claims');
   for (const _ of balanceClaims) findings.notEvaluated(reason, 'balances');
 }

@@ -181,7 +181,7 @@ export class BlockHeights {
     const first = index === undefined ? blockNumber : this.#heights[index - 1];
     return first === blockNumber
       ? undefined
-      : `names ${blockHash} as block ${blockNumber}, and another line as block ${first}`;
+      : `names ${blockHash} as block ${blockNumber}, but another line names it as block ${first}`;
   }
 }
 

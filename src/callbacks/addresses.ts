@@ -51,9 +51,9 @@ export function addressIn({ hostname }: URL): string | undefined {
 
 /** Throws AddressNotAllowed unless every address may be called. */
 export function requireAllowed(addresses: readonly string[], rules: AddressRules): void {
-  if (addresses.length === 0) throw new AddressNotAllowed('its name has no address');
+  if (addresses.length === 0) throw new AddressNotAllowed('its host name has no address');
   if (!addresses.every((address) => isAllowed(address, rules)))
-    throw new AddressNotAllowed('must lead to public addresses only');
+    throw new AddressNotAllowed('must resolve to public addresses only');
 }
 
 function isAllowed(text: string, { isDevelopment }: AddressRules): boolean {

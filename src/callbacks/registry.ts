@@ -111,17 +111,17 @@ export class CallbackRegistry {
     if (await store.remember({ ...signature, did }, oldest)) return false;
     const stored = (await store.get(did))?.url ?? null;
     if (stored === (url?.href ?? null)) return true;
-    throw new ForumError('FORUM_ERR_CONFLICT', 'this request was received before: sign it again');
+    throw new ForumError('FORUM_ERR_CONFLICT', 'this request was already received: sign it again');
   }
 
   #charge({ did, network }: Registering): void {
     const { challengesPerDid, challengesPerNetwork } = this.#options;
     const wait = challengesPerDid.take(did) || challengesPerNetwork.take(network);
-    if (wait > 0) throw rateError(wait, 'callbacks to be verified');
+    if (wait > 0) throw rateError(wait, 'callback verifications');
   }
 
   async #verify(url: URL): Promise<void> {
-    if (this.#challenges >= CONCURRENT_CHALLENGES_MAX) throw rateError(BUSY_MS, 'callbacks being verified');
+    if (this.#challenges >= CONCURRENT_CHALLENGES_MAX) throw rateError(BUSY_MS, 'concurrent callback verifications');
     this.#challenges++;
     try {
       const challenge = randomBytes(CHALLENGE_BYTES).toString('base64url');
@@ -143,7 +143,7 @@ function requireConsent(result: PostResult, challenge: string): void {
       throw callbackError(`the challenge was not answered: ${result.reason}`);
     case 'response':
       if (result.status !== 200)
-        throw callbackError(`the challenge was answered with status ${result.status}, and must be with 200`);
+        throw callbackError(`the challenge was answered with status ${result.status}, not 200`);
       if (!isConsent(result.body, challenge))
         throw callbackError(
           'the challenge was answered with a wrong body: it must be {"challenge":"…"} with the text sent and no other member',

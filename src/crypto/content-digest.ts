@@ -20,7 +20,7 @@ export function digestProblem(header: string, expected: string): string | undefi
     if (member === undefined) return `Content-Digest must be sha-256=:<base64>:, not ${excerpt}`;
     if (member.startsWith('sha-256=')) digests.push(member);
   }
-  if (digests.length !== 1) return `Content-Digest must hold sha-256 once, not ${digests.length} times`;
+  if (digests.length !== 1) return `Content-Digest must contain sha-256 once, not ${digests.length} times`;
   // Compared as text, so the base64 must be canonical.
   return digests[0] === expected ? undefined : 'Content-Digest is not the SHA-256 of the body as received';
 }

@@ -109,9 +109,9 @@ export function parseSignature(headers: SignatureHeaders): ParsedSignature {
         };
   const [, base64] = SIGNATURE.exec(header) ?? [];
   if (base64 === undefined)
-    throw new SignatureError('form', `Signature must hold sig1=:<base64>: without parameters${otherLabels(header)}`);
+    throw new SignatureError('form', `Signature must contain sig1=:<base64>: without parameters${otherLabels(header)}`);
   if (!BASE64_OF_64_BYTES.test(base64))
-    throw new SignatureError('form', 'Signature must hold 64 bytes in base64: standard alphabet, 86 digits and ==');
+    throw new SignatureError('form', 'Signature must contain 64 bytes in base64: standard alphabet, 86 digits and ==');
   // Runs for every request; a library decoder takes four times as long.
   const characters = atob(base64);
   const signature = new Uint8Array(SIGNATURE_BYTES);
@@ -134,7 +134,7 @@ function ownMembers(headers: SignatureHeaders): SignatureHeaders {
   if (problem !== undefined) throw inputError(problem);
   const [signatureInput, signature] = [inputs.get(LABEL), signatures.get(LABEL)];
   if (signatureInput === undefined || signature === undefined)
-    throw inputError(`must hold the label ${LABEL}${otherLabels(headers.signatureInput)}`);
+    throw inputError(`must contain the label ${LABEL}${otherLabels(headers.signatureInput)}`);
   return { signatureInput, signature };
 }
 
@@ -172,15 +172,15 @@ const NO_DICTIONARY = 'must be a dictionary (RFC 9651) in which each label occur
 function foreignProblem({ signatureInput, signature }: SignatureHeaders, { inputs, signatures }: Members) {
   const labels = [...inputs.keys()];
   if (labels.length !== signatures.size || !labels.every((label) => signatures.has(label)))
-    return `and Signature must hold the same labels, not ${labels.join(', ')} and ${[...signatures.keys()].join(', ')}`;
+    return `and Signature must contain the same labels, not ${labels.join(', ')} and ${[...signatures.keys()].join(', ')}`;
   if (labels.filter((label) => label !== LABEL).length > FOREIGN_LABELS_MAX)
-    return `must hold at most ${FOREIGN_LABELS_MAX} labels beside ${LABEL}`;
+    return `must contain at most ${FOREIGN_LABELS_MAX} labels besides ${LABEL}`;
   const foreignChars = Math.max(
     signatureInput.length - (inputs.get(LABEL)?.length ?? 0),
     signature.length - (signatures.get(LABEL)?.length ?? 0),
   );
   if (foreignChars <= FOREIGN_CHARS_MAX) return undefined;
-  return `and Signature may hold at most ${FOREIGN_CHARS_MAX} characters beside those of ${LABEL}`;
+  return `and Signature may contain at most ${FOREIGN_CHARS_MAX} characters besides those of ${LABEL}`;
 }
 
 const LINE_BREAK = /[\r\n]/;
@@ -192,7 +192,7 @@ export function signatureBase({ components, params }: SignatureInput, request: S
   for (const component of components) {
     const value = request[MEMBER[component]];
     // A line break could forge another component. HTTP headers can't contain one, but the evidence in a log line can.
-    if (LINE_BREAK.test(value)) throw new SignatureError('form', `${component} must not hold a line break`);
+    if (LINE_BREAK.test(value)) throw new SignatureError('form', `${component} must not contain a line break`);
     base += `"${component}": ${value}\n`;
   }
   return `${base}"@signature-params": ${params}`;

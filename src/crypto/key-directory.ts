@@ -51,11 +51,11 @@ export function keyProblem(
   const endOf = (thumbprint = '') => directory.get(thumbprint)?.exp ?? Number.POSITIVE_INFINITY;
   // The directory is unsigned, so a service can't withdraw a pinned key by removing it.
   if (keyid !== pinned && !directory.has(keyid)) return NOT_IN_DIRECTORY;
-  if (created >= endOf(keyid)) return 'it is of a key that had ended';
+  if (created >= endOf(keyid)) return 'its key had expired';
   const isRight = pinned === undefined || pinned === keyid || created >= endOf(pinned);
   return isRight
     ? undefined
-    : 'it is not of the key that its chamber pins: a service that has lost its keys signs with new ones';
+    : 'it is not signed with the key that its chamber pins: a service that has lost its keys signs with new ones';
 }
 
 /** Decodes a 32-byte public key in base64url; returns undefined for a malformed or weak key. */

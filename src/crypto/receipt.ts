@@ -221,7 +221,7 @@ export function parseReceipt(receipt: Receipt): ParsedReceipt {
     const { created, keyid, alg, nonce, tag, ...others } = Object.fromEntries(parameters);
     if (tag !== RECEIPT_TAG) continue;
     const components = componentsOf(items);
-    if (components === undefined) throw new Error('it does not cover what a receipt covers');
+    if (components === undefined) throw new Error('it does not cover the components of a receipt');
     const isTyped = isPositive(created) && typeof keyid === 'string' && alg === 'ed25519' && isOptionalText(nonce);
     if (!isTyped || Object.keys(others).length > 0) throw new Error('its parameters are not those of a receipt');
     if (response.status !== 200) throw new Error(`its status is ${response.status}`);
@@ -229,7 +229,7 @@ export function parseReceipt(receipt: Receipt): ParsedReceipt {
     if (event === undefined) throw new Error('its header Event names no event');
     if (response.contentDigest !== contentDigestOf(new TextEncoder().encode(response.body)))
       throw new Error('its Content-Digest is not that of its body');
-    if (!LOG_ID.test(response.logId)) throw new Error('its header Log-Id is no logId');
+    if (!LOG_ID.test(response.logId)) throw new Error('its header Log-Id is not a logId');
     const base = new TextEncoder().encode(receiptBase(components, serializeInnerList(member), receipt));
     return { ...event, created, keyid, nonce, logId: response.logId, signature: signatureOf(response, label), base };
   }
@@ -240,5 +240,5 @@ function signatureOf({ signature }: Receipt['response'], label: string): Uint8Ar
   const member = parseDictionary(signature).get(label);
   const value = member === undefined || isInnerList(member) ? undefined : member[0];
   if (value instanceof ArrayBuffer && value.byteLength === SIGNATURE_BYTES) return new Uint8Array(value);
-  throw new Error(`its header Signature holds no signature ${label} of ${SIGNATURE_BYTES} bytes`);
+  throw new Error(`its header Signature contains no signature ${label} of ${SIGNATURE_BYTES} bytes`);
 }

@@ -81,5 +81,5 @@ function signatureOf(field: string, label: string): Uint8Array {
   const member = dictionaryIn('Signature', field).get(label);
   const value = member === undefined || isInnerList(member) ? undefined : member[0];
   if (value instanceof ArrayBuffer && value.byteLength === SIGNATURE_BYTES) return new Uint8Array(value);
-  throw new Error(`its header Signature holds no signature ${label} of ${SIGNATURE_BYTES} bytes`);
+  throw new Error(`its header Signature contains no signature ${label} of ${SIGNATURE_BYTES} bytes`);
 }

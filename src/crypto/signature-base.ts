@@ -6,7 +6,7 @@ const LINE_BREAK = /[\r\n]/;
 export function signatureBaseOf(fields: readonly (readonly [identifier: string, value: string])[], params: string) {
   let base = '';
   for (const [identifier, value] of fields) {
-    if (LINE_BREAK.test(value)) throw new Error(`${identifier} must not hold a line break`);
+    if (LINE_BREAK.test(value)) throw new Error(`${identifier} must not contain a line break`);
     base += `${identifier}: ${value}\n`;
   }
   return `${base}"@signature-params": ${params}`;

@@ -22,12 +22,12 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
   FORUM_ERR_COMMITMENT: {
     when: 'a reveal without a commitment, or one that does not hash to it; the detail has both hashes',
     remedy: 'reveal exactly what was committed: same ideas, same order, same bps, same salt',
-    detail: `the reveal hashes to 0x${'1f'.repeat(32)}, the commitment is 0x${'2e'.repeat(32)}`,
+    detail: `the reveal hashes to 0x${'1f'.repeat(32)}, but the commitment is 0x${'2e'.repeat(32)}`,
   },
   FORUM_ERR_CALLBACK: {
     when: 'the URL of a callback may not be called, or did not answer the challenge; the detail names what came',
     remedy: 'give a public https URL whose receiver answers { "challenge" } with status 200',
-    detail: 'the challenge was answered with status 404, and must be with 200',
+    detail: 'the challenge was answered with status 404, not 200',
   },
   FORUM_ERR_SIGNATURE: {
     when: 'the signature is missing, malformed, wrong, too old or by an unregistered key; the detail begins with the step that failed (form, digest, key, registration, verification, age); `serviceTime` is the service’s time',
@@ -84,7 +84,7 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
   FORUM_ERR_HISTORY: {
     when: 'the chamber has another event than `seen` at that id, or none; `history` has both leaves',
     remedy: 'stop, keep your evidence, above all receipts, and tell the other members: the service shows two histories',
-    detail: `seen: event 3 has the leaf ${sample.PREV} here, and the leaf ${sample.SIBLING} in the history that you saw: keep both as evidence`,
+    detail: `seen: event 3 has the leaf ${sample.PREV} here, but the leaf ${sample.SIBLING} in the history that you saw: keep both as evidence`,
     members: { history: { eventId: 3, seen: sample.SIBLING, leaf: sample.PREV } },
   },
   FORUM_ERR_TOO_LARGE: {

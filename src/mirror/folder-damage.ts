@@ -25,7 +25,7 @@ export async function damageOf(content: FolderContent): Promise<string | undefin
   const { state, lines } = content;
   if (state.size === 0) return undefined;
   const { size: bytes } = await lines.stat();
-  if (bytes < state.bytes) return `lines.ndjson has ${bytes} bytes, and ${state.bytes} were verified`;
+  if (bytes < state.bytes) return `lines.ndjson has ${bytes} bytes, but ${state.bytes} were verified`;
   return (await damageOfTiles(content)) ?? (await damageOfTail(content));
 }
 

@@ -201,7 +201,7 @@ export class Mirror {
     const file = await this.#folder.keep(`inconsistent-${smaller.size}-${larger.size}.json`, proof);
     const problem =
       smaller === served
-        ? `the checkpoint of size ${served.size} has another root than the folder’s lines`
+        ? `the root of the checkpoint of size ${served.size} differs from that of the folder’s lines`
         : `the log of size ${larger.size} does not extend the one of size ${smaller.size}`;
     throw new Inconsistent(problem, file);
   }
@@ -337,7 +337,7 @@ export class Mirror {
   /** Requires that the leaves are a prefix of the checkpoint's. Otherwise the log has forked, or the service does not serve its own tree. */
   async #requirePrefix(log: KnownLog, tree: GrowingTree, target: SignedCheckpoint, prefix: string): Promise<void> {
     const { size, root: toRoot } = target;
-    const problem = `the entries have another root than the checkpoint of size ${size}`;
+    const problem = `the root of the entries differs from the checkpoint of size ${size}`;
     const claim = { from: tree.size, to: size, fromRoot: tree.root(), toRoot, hashNodes: TREE.hashNodes };
     const proof = tree.size === size ? [] : await this.#consistency(tree.size, size, prefix);
     if (verifyConsistency({ ...claim, proof })) return;

@@ -112,6 +112,6 @@ function overdueLine(line: string, event: Pick<OverdueLine, 'stream' | 'eventId'
   const at = typeof position?.ts === 'string' ? instantOf(position.ts) : Number.NaN;
   if (position?.stream !== event.stream || position.eventId !== event.eventId || Number.isNaN(at))
     throw new NotServed(`the service serves a line of another event as ${nameOfEvent(event)}`);
-  const problem = `${nameOfEvent(event)} is under no checkpoint, although it is more than a minute old`;
+  const problem = `${nameOfEvent(event)} is not covered by a checkpoint, although it is more than a minute old`;
   return at <= now - COVERED_SECONDS_MAX * 1_000 ? { ...event, problem, line } : undefined;
 }

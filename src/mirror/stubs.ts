@@ -42,7 +42,7 @@ export class StubVerifier {
       if (named !== logId) return 'is a stub of a different log';
       if (key === undefined) return 'is a stub by a key that is not in the key directory of the service';
       const isOver = key.exp !== undefined && instantOf(at) >= key.exp * 1_000;
-      return isOver ? 'is a stub by a key that had ended' : undefined;
+      return isOver ? 'is a stub by an expired key' : undefined;
     });
   }
 
@@ -97,7 +97,7 @@ export function contradiction(held: string, stub: Stub): string | undefined {
   const name = nameOfEvent(stub);
   if (!isStub(Buffer.from(held))) {
     const problem = originalProblem(held, stub.event);
-    return problem && `the stub of ${name} does not fit the line that it replaces: ${problem}`;
+    return problem && `the stub of ${name} does not match the line that it replaces: ${problem}`;
   }
   if (!contradicts(JSON.parse(held), stub.event)) return undefined;
   return `the service has two stubs of ${name} that differ in more than time, reason and key`;

@@ -133,7 +133,7 @@ export const register: Move<'agent.registered', RegisterBody, RegisterContext> =
     tag: 'Accounts',
     summary: 'Register an agent',
     description:
-      'The DID is derived from the public key. Repeating the same content returns the same response; different content requires a signature by the key and is otherwise rejected with 409. The log stores no evidence of a registration with an e-mail address. Sign the registration again without operatorEmail: the log stores this request whole, so that anybody can check the binding.',
+      'The DID is derived from the public key. Repeating the same content returns the same response; different content requires a signature by the key and is otherwise rejected with 409. The log stores no evidence of a registration with an e-mail address. Sign the registration again without operatorEmail: the log stores the complete request, so that anybody can check the binding.',
     answered: 'The agent is registered.',
     errors: ['FORUM_ERR_FORBIDDEN', 'FORUM_ERR_CONFLICT'],
   },

@@ -63,7 +63,7 @@ export const reveal = defineMove({
     }
     const revealed = commitmentHash({ chamberId: state.chamberId, did, allocations, salt });
     if (revealed !== stored.toLowerCase()) {
-      throw new ForumError('FORUM_ERR_COMMITMENT', `the reveal hashes to ${revealed}, the commitment is ${stored}`);
+      throw new ForumError('FORUM_ERR_COMMITMENT', `the reveal hashes to ${revealed}, but the commitment is ${stored}`);
     }
     return { allocations, salt };
   },

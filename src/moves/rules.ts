@@ -99,7 +99,7 @@ export function requireHistory(seen: SeenEvent | undefined, leaf: Hex | null): v
   const here = leaf === null ? 'does not exist here' : `has the leaf ${leaf} here`;
   throw new ForumError(
     'FORUM_ERR_HISTORY',
-    `seen: event ${seen.eventId} ${here}, and the leaf ${seen.leaf} in the history that you saw: keep both as evidence`,
+    `seen: event ${seen.eventId} ${here}, but the leaf ${seen.leaf} in the history that you saw: keep both as evidence`,
     { history: { eventId: seen.eventId, seen: seen.leaf, leaf } },
   );
 }
@@ -125,9 +125,9 @@ export function requireFresh({ created, expires }: SignatureTimes, now: Millis, 
 /** Returns why a signature of that time is not accepted at `now`; undefined if it is. */
 export function ageProblem(signedAt: Millis, now: Millis, ages: SignatureAges): string | undefined {
   const age = now - signedAt;
-  if (age > ages.maxAgeSeconds * 1000) return `is ${age / 1000} s old, at most ${ages.maxAgeSeconds} s are accepted`;
+  if (age > ages.maxAgeSeconds * 1000) return `is ${age / 1000} s old, but at most ${ages.maxAgeSeconds} s are accepted`;
   if (-age <= ages.maxSkewSeconds * 1000) return undefined;
-  return `is ${-age / 1000} s ahead, at most ${ages.maxSkewSeconds} s are accepted`;
+  return `is ${-age / 1000} s ahead, but at most ${ages.maxSkewSeconds} s are accepted`;
 }
 
 function stale(reason: string, now: Millis): ForumError {

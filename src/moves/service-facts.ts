@@ -29,7 +29,7 @@ export function decideServiceFact(state: ChamberState | null, fact: ServiceFact,
     case 'chamber.committed':
       if (committed !== null) reject(fact, 'comes after the commitment');
       if (fact.payload.eventCount !== state.moveCount) {
-        reject(fact, `has eventCount ${fact.payload.eventCount}, the chamber has ${state.moveCount} moves`);
+        reject(fact, `has eventCount ${fact.payload.eventCount}, but the chamber has ${state.moveCount} moves`);
       }
       return;
     case 'relay.deploy_submitted':

@@ -123,7 +123,7 @@ export class PublishedHistory {
     // After new-log was run on another node, this node's copy still belongs to the old log.
     if (((await tree.checkpoint(copy.logId))?.size ?? 0) >= copy.size) return undefined;
     throw new SecondHistory(
-      `${path} is a checkpoint of log ${copy.logId}, and the database has log ${logId}: ${ADVICE}`,
+      `${path} is a checkpoint of log ${copy.logId}, but the database has log ${logId}: ${ADVICE}`,
     );
   }
 

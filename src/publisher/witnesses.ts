@@ -112,7 +112,7 @@ export class Witnesses {
       if (size === undefined) throw new WitnessFailure(`it returned ${status}`);
       if (size > checkpoint.size) {
         throw new WitnessFailure(
-          `it says that it cosigned a checkpoint of size ${size}, and the log has published ${checkpoint.size}: was the database restored?`,
+          `it says that it cosigned a checkpoint of size ${size}, but the log has published only ${checkpoint.size}: was the database restored?`,
         );
       }
       if (requests === REQUESTS_MAX) throw new WitnessFailure(`it named the size ${size}, but ${witness.size} before`);

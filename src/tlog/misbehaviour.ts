@@ -293,7 +293,7 @@ function toKey(text: string) {
 }
 
 function requireLog({ logId }: ParsedReceipt, { origin }: SignedCheckpoint): void {
-  requireTrue(logIdOf(origin) === logId, `the receipt is of log ${logId}, and the checkpoint of ${origin}`);
+  requireTrue(logIdOf(origin) === logId, `the receipt belongs to log ${logId}, but the checkpoint to ${origin}`);
 }
 
 /** The origin is `<host>/log/<logId>`. */

@@ -46,7 +46,7 @@ export function parseJson(text: string, valuesMax = Number.POSITIVE_INFINITY, na
   const found = { members: 0 };
   const problem = valueProblem(value, found);
   if (problem !== undefined) throw invalid(`${name}${problem}`);
-  if (found.members !== membersWritten) throw invalid('an object holds the same member name twice');
+  if (found.members !== membersWritten) throw invalid('an object contains the same member name twice');
   return value;
 }
 
@@ -95,7 +95,7 @@ export function requireBoundedJson(text: string, valuesMax: number): number {
         depth--;
         break;
     }
-    if (values > valuesMax) throw invalid(`it holds more than ${withCommas(valuesMax)} values`);
+    if (values > valuesMax) throw invalid(`it contains more than ${withCommas(valuesMax)} values`);
   }
   return members;
 }
@@ -112,7 +112,7 @@ function valueProblem(value: JsonValue, found: { members: number }): string | un
   if (typeof value !== 'object' || value === null) return undefined;
   const isArray = Array.isArray(value);
   for (const name of Object.keys(value)) {
-    if (!name.isWellFormed()) return ': a member name holds a lone surrogate';
+    if (!name.isWellFormed()) return ': a member name contains a lone surrogate';
     if (!isArray) found.members++;
     const problem = valueProblem((value as JsonObject)[name] as JsonValue, found);
     if (problem !== undefined) return isArray ? `[${name}]${problem}` : `.${name}${problem}`;

@@ -123,7 +123,7 @@ export const STYLE_CHARS_MAX = 2048;
 
 const sentStrings = v.pipe(
   v.array(characters(1, PERSONALITY_STRING_CHARS_MAX), 'must be an array of strings'),
-  v.maxLength(PERSONALITY_STRINGS_MAX, `must hold at most ${PERSONALITY_STRINGS_MAX} strings`),
+  v.maxLength(PERSONALITY_STRINGS_MAX, `must contain at most ${PERSONALITY_STRINGS_MAX} strings`),
 );
 
 /** A personality in new requests. Earlier releases accepted any length. */
@@ -134,7 +134,7 @@ export const sentPersonality = exactly({
   style: v.exactOptional(characters(0, STYLE_CHARS_MAX)),
 });
 
-const CHECKSUM_MESSAGE = 'must have a valid EIP-55 checksum where its case is mixed';
+const CHECKSUM_MESSAGE = 'must have a valid EIP-55 checksum if its case is mixed';
 const ADDRESS_MESSAGE = 'must be an EVM address: 0x and 40 hex digits';
 export const walletAddress = v.pipe(
   v.string(ADDRESS_MESSAGE),

@@ -95,7 +95,7 @@ describe('the published log', () => {
       const { exitCode, report } = await audit(after, options);
       expect([exitCode, report.doubts]).toEqual([
         4,
-        [expect.stringMatching(/^the key of the log is not the one that chamber 1, the newest one read, records/)],
+        [expect.stringMatching(/^the key of the log differs from the one recorded by chamber 1, the newest one read/)],
       ]);
     }
     const witnesses = join(temporaryFolder(), 'policy');
@@ -141,7 +141,7 @@ describe('the published log', () => {
     const { exitCode, report } = await audit({ ...running, url: proxy.url }, { checkpoints });
     expect([exitCode, report.problems]).toEqual([
       3,
-      ['the service publishes no log, and you have kept checkpoints of one'],
+      ['the service publishes no log, but you have kept checkpoints of one'],
     ]);
   });
 

@@ -78,7 +78,7 @@ test.each([
   [
     'Windows line breaks',
     (text: string) => text.replaceAll('\n', '\r\n'),
-    'line breaks of Windows (CRLF), first after line 1',
+    'Windows line breaks (CRLF), first after line 1',
   ],
   ['a byte order mark', (text: string) => `\uFEFF${text}`, 'begins with a byte order mark'],
 ])('a file of accounts with %s has exactly that finding', async (_, convert, problem) => {
@@ -103,7 +103,7 @@ describe('a service with false account lines', () => {
     const found = await registrations({ moves: forged });
     expect(found).toMatchObject({ broken: ['registration'], named: [JOIN, PROPOSAL, PROPOSAL] });
     expect(found.sentences).toEqual([
-      expect.stringContaining(`for ${OTHER_WALLET}, and event ${JOIN} for ${WALLET}`),
+      expect.stringContaining(`for ${OTHER_WALLET}, but event ${JOIN} for ${WALLET}`),
       expect.stringContaining(
         `creatorWallet is ${OTHER_WALLET}, but event 2 of the account of ${ann.did} binds ${WALLET}`,
       ),

@@ -242,7 +242,7 @@ describe('a service that denies a token', () => {
       expect(await claims(denying(), { factories })).toEqual([
         'undecided',
         expect.stringMatching(
-          /its call succeeds in block \d+ at 0x\w+, which the log does not call for it: .*--factory/,
+          /its call succeeds in block \d+ at 0x\w+, which the log does not call for this idea: .*--factory/,
         ),
       ]);
       const due = await submission(info.factoryAddress, data(), { nonce: 0, fee: 1n });

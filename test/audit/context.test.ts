@@ -34,7 +34,7 @@ test.each([0, 41, 4_294_967_294, 4_294_967_295, 5_000_000_000, Number.MAX_SAFE_I
     expect(heights.problemOf({ ...block, blockHash: hashOf(2) })).toBeUndefined();
     for (const other of [blockNumber === 0 ? 1 : blockNumber - 1, 4_294_967_293])
       expect(heights.problemOf({ ...block, blockNumber: other })).toBe(
-        `names ${hashOf(1)} as block ${other}, and another line as block ${blockNumber}`,
+        `names ${hashOf(1)} as block ${other}, but another line names it as block ${blockNumber}`,
       );
   },
 );

@@ -57,7 +57,7 @@ describe('the published log', () => {
       expect([fork.exitCode, fork.report.problems, fork.checkOf('witnesses')?.verdict]).toEqual([4, [], 'verified']);
       expect(fork.report.doubts).toEqual([
         expect.stringMatching(
-          /^event 2 of (the account of )?did:key:\S+ is under no checkpoint that the witnesses have cosigned/,
+          /^event 2 of (the account of )?did:key:\S+ is not covered by a checkpoint that the witnesses have cosigned/,
         ),
       ]);
     }

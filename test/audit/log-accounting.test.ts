@@ -138,7 +138,7 @@ describe('the entries of a log', () => {
     const { problems } = await problemsOf({ entries: HONEST, served: HONEST.with(2, other) });
     expect(problems).toEqual([
       expect.stringMatching(/^the line of event 2 of chamber 1 is not the one that the log has at index 2: /),
-      'the service serves other lines of chamber 1 than those that were judged',
+      'the service serves different lines of chamber 1 than those that were judged',
     ]);
   });
 
@@ -157,11 +157,11 @@ describe('the entries of a log', () => {
 
   it('entries whose root differs from the checkpoint, or that lack an index, are broken', async () => {
     expect((await problemsOf({ entries: HONEST, size: 5 })).problems).toEqual([
-      expect.stringMatching(/^the published log can’t be read: |^the entries of the log have another root/),
+      expect.stringMatching(/^the published log can’t be read: |^the root of the log’s entries differs/),
     ]);
     const empty = HONEST.map(() => ({ stream: 'nobody', eventId: 0 }));
     expect((await problemsOf({ entries: HONEST, index: { ...empty } })).problems).toEqual([
-      'the index does not say which event entry 0 is',
+      'the index does not name the event of entry 0',
     ]);
   });
 });
@@ -185,8 +185,8 @@ describe('a log that shows an old checkpoint', () => {
       const { problems } = await audited({ entries: HIDING, served: HONEST, sizes });
       expect(problems).toEqual(
         expect.arrayContaining([
-          'event 3 of chamber 1 is under no checkpoint, although it is more than a minute old',
-          'event 1 of chamber 2 is under no checkpoint, although it is more than a minute old',
+          'event 3 of chamber 1 is not covered by a checkpoint, although it is more than a minute old',
+          'event 1 of chamber 2 is not covered by a checkpoint, although it is more than a minute old',
         ]),
       );
     },
@@ -210,7 +210,7 @@ describe('a log that shows an old checkpoint', () => {
     );
     expect(problems).toEqual([
       expect.stringMatching(UNLISTED),
-      'the service shows a checkpoint of size 6, and has signed one of size 7 before',
+      'the service shows a checkpoint of size 6, but has signed one of size 7 before',
     ]);
     const none = await audited({ entries: HONEST, sizes: [undefined] }, { keptNotes: [noteOver(HONEST)] });
     expect(none.problems).toContain('the service shows no checkpoint');
@@ -368,27 +368,27 @@ describe('the accounts used to judge chambers', () => {
     [
       'another line',
       [[...own.slice(0, 2), other]],
-      /^the service serves other lines of did:\S+ than those that were judged$/,
+      /^the service serves different lines of did:\S+ than those that were judged$/,
     ],
     [
       'a different line, and then the logged one',
       [[...own.slice(0, 2), other], own],
-      /^the service serves other lines of did:/,
+      /^the service serves different lines of did:/,
     ],
     [
       'the logged line, and then a different one',
       [own, [...own.slice(0, 2), other]],
-      /^the service serves other lines of did:/,
+      /^the service serves different lines of did:/,
     ],
     [
       'all but its first line',
       [own.slice(1)],
-      /^the service has served the account of did:\S+ from event 2 on, and from event 1 on$/,
+      /^the service has served the account of did:\S+ from event 2, and at another time from event 1$/,
     ],
     [
       'all but its first lines, and then all',
       [own.slice(2), own],
-      /^the service has served the account of did:\S+ from event 3 on, and from event 1 on$/,
+      /^the service has served the account of did:\S+ from event 3, and at another time from event 1$/,
     ],
   ])('the accounts used to judge chambers are broken if the service served %s', async (_, reads, problem) => {
     const { problems } = await audited({ entries }, { accounts: await watching(...reads) });
@@ -400,7 +400,7 @@ describe('the accounts used to judge chambers', () => {
     const served = [...entries, hidden];
     const { problems } = await audited({ entries, served }, { accounts: await watching([...own, hidden]) });
     expect(problems).toEqual([
-      expect.stringMatching(/^event 4 of did:\S+ is under no checkpoint, although it is more than a minute old$/),
+      expect.stringMatching(/^event 4 of did:\S+ is not covered by a checkpoint, although it is more than a minute old$/),
     ]);
   });
 });

@@ -128,7 +128,7 @@ describe('an export that ends early', () => {
       expect(findings('form')).toEqual([
         {
           eventIds: [LAST],
-          sentence: `line ${LAST}, in the place of event ${LAST}, is torn: the input ends within it`,
+          sentence: `line ${LAST} (counted as event ${LAST}) is torn: the input ends within it`,
         },
       ]);
     }

@@ -194,7 +194,7 @@ describe('receipts', () => {
               problems: [],
               doubts: [
                 expect.stringMatching(
-                  /^did:key:\S+: the receipt of event 3 accuses nobody: its key is not in the key directory .* there is no such event$/,
+                  /^did:key:\S+: the receipt of event 3 is no evidence: its key is not in the key directory .* there is no such event$/,
                 ),
               ],
             }),
@@ -213,7 +213,7 @@ describe('receipts', () => {
     expect(exitCode).toBe(4);
     expect(checks.find(({ name }: { name: string }) => name === 'receipts')).toMatchObject({
       verdict: 'undecided',
-      note: expect.stringContaining('and its request is in event 1 of chamber 2'),
+      note: expect.stringContaining('but its request is in event 1 of chamber 2'),
     });
   });
 

@@ -7,7 +7,7 @@ test.each([
   ['hello', 'is not JSON'],
   ['[]', 'is not a JSON object'],
   [`${'['.repeat(33)}${']'.repeat(33)}`, 'is JSON that event records can’t contain: nesting is deeper than 32 levels'],
-  ['{"a":1,"a":2}', 'is JSON that event records can’t contain: an object holds the same member name twice'],
+  ['{"a":1,"a":2}', 'is JSON that event records can’t contain: an object contains the same member name twice'],
   [
     '{"eventId":9007199254740992}',
     'is JSON that event records can’t contain: line.eventId: integers must be within ±(2^53 − 1)',

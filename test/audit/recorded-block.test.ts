@@ -79,7 +79,7 @@ describe('a recorded block', () => {
 
   it.each([
     [{ newerSeconds: 86_401 }, 'the chain had a newer block than'],
-    [{ seconds: -601 }, 's younger than the line'],
+    [{ seconds: -601 }, 's newer than the line'],
     [{ newerSeconds: 901, policy: { maxAgeSeconds: 900 } }, 'the chain had a newer block than'],
   ])('a recorded block beyond the limits is broken, whatever the chain returns: %j', async (asked, problem) => {
     expect(await judged(asked)).toContain(problem);

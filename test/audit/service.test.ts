@@ -269,7 +269,7 @@ test('a service whose later chamber records no keys is caught', async () => {
   expect(await run({})).toBe(3);
   const { problems } = JSON.parse(stdout) as { readonly problems: readonly string[] };
   expect(problems[0]).toBe(
-    'event 1 of chamber 2 records no keys of the service, although the creation of chamber 1 did before',
+    'event 1 of chamber 2 does not record the service’s keys, although the creation of chamber 1 did before',
   );
 });
 

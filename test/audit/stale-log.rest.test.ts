@@ -29,7 +29,7 @@ async function audit({ running, proxy }: Awaited<ReturnType<typeof played>>, opt
   return { ...audited, sentences: checkOf('checkpoint')?.findings.map(({ sentence }) => sentence) };
 }
 
-const OVERDUE = 'event 4 is under no checkpoint, although it is more than a minute old';
+const OVERDUE = 'event 4 is not covered by a checkpoint, although it is more than a minute old';
 
 describe('an event that is a minute old and not in the log', () => {
   it('a newer event does not hide an overdue event that the log lacks', SLOW, async () => {
@@ -49,7 +49,7 @@ describe('an event that is a minute old and not in the log', () => {
       const { exitCode, report } = await audit(world);
       expect([exitCode, report.problems]).toEqual([
         3,
-        ['event 4 of chamber 1 is under no checkpoint, although it is more than a minute old'],
+        ['event 4 of chamber 1 is not covered by a checkpoint, although it is more than a minute old'],
       ]);
       proxy.tamper = (path, text) => (path.endsWith('/checkpoint') ? 'none' : isHidden(path) ? 'none' : text);
       expect((await audit(world)).exitCode).toBe(3);
@@ -124,7 +124,7 @@ describe('a chamber listed after the log was read', () => {
     const { exitCode, report } = await audit({ running, proxy, stale: '' });
     expect([exitCode, report.problems]).toEqual([
       3,
-      [`event 2 of ${by.did} is under no checkpoint, although it is more than a minute old`],
+      [`event 2 of ${by.did} is not covered by a checkpoint, although it is more than a minute old`],
     ]);
   });
 });

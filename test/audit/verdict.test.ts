@@ -80,17 +80,17 @@ describe('the first sentence', () => {
     [
       'a foreign line',
       lines.toSpliced(5, 0, '{}'),
-      'Line 6, in the place of event 6, has no type: it is not an event record.',
+      'Line 6 (counted as event 6) has no type: it is not an event record.',
     ],
     [
       'a move omitted by the service',
       rechained(records.toSpliced(10, 1)),
-      'The moves are not those whose root was committed',
+      'The moves do not match the committed root',
     ],
     [
       'a different root',
       rechained(withPayload(19, { merkleRoot: `0x${'12'.repeat(32)}` })),
-      'Event 19 commits another root',
+      'Event 19 commits a root other',
     ],
     ['an unsigned move', rechained(records.with(10, { ...records[10], request: null })), 'Nobody signed event 11.'],
   ])('the first sentence reports %s', async (_what, altered, sentence) => {
@@ -113,7 +113,7 @@ describe('the first sentence', () => {
 });
 
 describe('a copy', () => {
-  const CRLF = 'The copy has line breaks of Windows (CRLF), first after line 1.';
+  const CRLF = 'The copy has Windows line breaks (CRLF), first after line 1.';
 
   test('a copy with Windows line breaks has one finding', async () => {
     const { sentence, brokenEvents } = await report(toText(lines.map((line) => `${line}\r`)));
@@ -140,7 +140,7 @@ describe('a copy', () => {
     const end = Date.parse('2030-01-01T05:00:00.000Z');
     expect((await report(cut, { now: end })).sentence).toBe('Sound.');
     expect((await report(cut, { now: end + 3_600_000 })).sentence).toBe(
-      'Sound, but the copy is probably cut: the chamber ended at 2030-01-01T05:00:00.000Z, and no line commits its root.',
+      'Sound, but the copy is probably cut off: the chamber ended at 2030-01-01T05:00:00.000Z, and no line commits its root.',
     );
   });
 

@@ -46,7 +46,7 @@ async function audited({ ageMs, aheadMs = 0, shown = COMMENTS + 2, behindMs = 0 
 }
 
 describe('lines that appear while the views are compared', () => {
-  const WITHHELD = 'event 4 was not served at first, although it is dated more than a minute before';
+  const WITHHELD = 'event 4 was not served at first, although it is dated more than a minute earlier';
 
   it(
     'lines that appear during a comparison are broken if they predate the first read by more than a minute',

@@ -168,7 +168,7 @@ it('callbacks without a signature, with a malformed one or with an expired key a
     await expect(verify(request)).rejects.toMatchObject({ code: 'CLIENT_ERR_CALLBACK' });
   }
   const { verify: verifyLater } = await openReceiver({ exp: NOW });
-  await expect(verifyLater(requestOf())).rejects.toMatchObject({ message: expect.stringContaining('had ended') });
+  await expect(verifyLater(requestOf())).rejects.toMatchObject({ message: expect.stringContaining('had expired') });
 });
 
 it('a callback for another agent is rejected', async () => {

@@ -32,7 +32,7 @@ describe('a callback', () => {
       ].join('\n'),
     );
     const forged = { ...request, '@target-uri': 'https://agent.example/\n"webhook-id": x' };
-    expect(() => callbackBase(forged, params)).toThrow('"@target-uri" must not hold a line break');
+    expect(() => callbackBase(forged, params)).toThrow('"@target-uri" must not contain a line break');
   });
 
   it('the id of a callback is the hash of its duty, and differs between turns', () => {

@@ -182,7 +182,7 @@ describe('additional signatures', () => {
     expect(isForeignOnly(beside(foreign(1)))).toBe(false);
     expect(isForeignOnly(own)).toBe(false);
     expect(isForeignOnly({ signatureInput: '', signature: '' })).toBe(false);
-    expect(refusalOf(() => parseSignature(headers)).message).toContain('must hold the label sig1');
+    expect(refusalOf(() => parseSignature(headers)).message).toContain('must contain the label sig1');
   });
 });
 

@@ -233,7 +233,7 @@ describe('a personality beyond the limits, accepted by an earlier release', () =
   it('is not registered again', async () => {
     const { service, by, body } = await earlier();
     const detail =
-      'personality.loves: must hold at most 64 strings; personality.hates[0]: must be a string of 1 to 256 characters';
+      'personality.loves: must contain at most 64 strings; personality.hates[0]: must be a string of 1 to 256 characters';
     const { operatorEmail: _, ...attestation } = body;
     const changed = { ...body, walletAddress: OTHER_WALLET };
     const other = { ...body, ...registrationOf(new Signer()), personality: body.personality };

@@ -173,7 +173,7 @@ describe('a signed request', () => {
 
   it.each([
     ['sig', 'sig1', 'Signature-Input must start with the label sig1', 'its labels are sig'],
-    ['sig1', 'sig', 'Signature must hold sig1=:<base64>:', 'its labels are sig'],
+    ['sig1', 'sig', 'Signature must contain sig1=:<base64>:', 'its labels are sig'],
     ['sig', 'sig', 'Signature-Input and Signature have no signature labelled sig1', 'their labels are sig'],
   ])('names the header without sig1, and its labels: %s, %s', async (inInput, inSignature, fault, labels) => {
     const service = new TestService();

@@ -165,10 +165,10 @@ const WRONG: readonly (readonly [title: string, change: Change, problem: string]
 ];
 
 const AGES: readonly (readonly [title: string, seconds: number, problem: string | undefined])[] = [
-  ['301 s old', -301, 'issuedAt is 301 s old, at most 300 s are accepted'],
+  ['301 s old', -301, 'issuedAt is 301 s old, but at most 300 s are accepted'],
   ['300 s old', -300, undefined],
   ['60 s ahead', 60, undefined],
-  ['61 s ahead', 61, 'issuedAt is 61 s ahead, at most 60 s are accepted'],
+  ['61 s ahead', 61, 'issuedAt is 61 s ahead, but at most 60 s are accepted'],
 ];
 
 describe('rejects, with the text to sign,', () => {

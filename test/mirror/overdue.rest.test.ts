@@ -47,7 +47,7 @@ describe('a service that hides lines from a mirror', () => {
     [
       'no new lines for chambers, but one for an account',
       (path) => (path === '/chambers/2/events' ? '' : undefined),
-      /^event 2 of did:key:\S+ is under no/,
+      /^event 2 of did:key:\S+ is not covered by/,
     ],
   ])('a service is inconsistent after %s', { timeout: 20_000 }, async (_, lie, problem) => {
     const found = await stepped(lie);

@@ -17,8 +17,8 @@ describe('the age of a signature', () => {
   });
 
   it.each([
-    ['too old', NOW - 301, undefined, 'created is 301 s old, at most 300 s'],
-    ['too far ahead', NOW + 61, undefined, 'created is 61 s ahead, at most 60 s'],
+    ['too old', NOW - 301, undefined, 'created is 301 s old, but at most 300 s'],
+    ['too far ahead', NOW + 61, undefined, 'created is 61 s ahead, but at most 60 s'],
     ['expired', NOW, NOW, 'the signature has expired'],
   ])('a signature that is %s is rejected, and the error has the service time', (_what, created, expires, reason) => {
     const detail = expect.stringMatching(`^age: ${reason}.*service time 2030-01-01T00:00:00.000Z`);
@@ -26,8 +26,8 @@ describe('the age of a signature', () => {
   });
 
   it.each([
-    ['old', NOW - 300, START + 1, '300.001 s old, at most 300 s'],
-    ['ahead', NOW + 60, START - 1, '60.001 s ahead, at most 60 s'],
+    ['old', NOW - 300, START + 1, '300.001 s old, but at most 300 s'],
+    ['ahead', NOW + 60, START - 1, '60.001 s ahead, but at most 60 s'],
   ])('a signature that is a millisecond too %s is rejected, and the error says so', (_what, created, now, reason) => {
     const detail = expect.stringContaining(reason);
     expect(freshness(created, undefined, now)).toEqual({ code: 'FORUM_ERR_SIGNATURE', detail });

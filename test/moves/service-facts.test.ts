@@ -74,7 +74,7 @@ describe('a service fact', () => {
       'a commitment over a different number of moves',
       [],
       chamberCommitted(MOVES + 1),
-      'chamber.committed has eventCount 8, the chamber has 7 moves',
+      'chamber.committed has eventCount 8, but the chamber has 7 moves',
     ],
     [
       'a new commitment transaction after the commitment',

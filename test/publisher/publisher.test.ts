@@ -324,7 +324,7 @@ describe('the publisher', () => {
       await expect(history(file, another).prove(made)).resolves.toBeUndefined();
       const unrelated = { ...opened.tree, checkpoint: async () => undefined } as unknown as Store['tree'];
       await expect(history(file, another).prove(unrelated)).rejects.toThrow(
-        `is a checkpoint of log ${opened.log.logId}, and the database has log 1111`,
+        `is a checkpoint of log ${opened.log.logId}, but the database has log 1111`,
       );
     });
 

@@ -132,13 +132,13 @@ export class AccountLog {
     if (last?.isRetirement) return 'comes after the retirement of the key';
     if (last === undefined) {
       this.firstEventId = eventId;
-      if (eventId > 1) return prev === NO_PREVIOUS ? 'refers to no line before it' : undefined;
-      return prev !== NO_PREVIOUS ? 'refers to a line before it' : type === register.event ? undefined : `is ${type}`;
+      if (eventId > 1) return prev === NO_PREVIOUS ? 'does not refer to a previous line' : undefined;
+      return prev !== NO_PREVIOUS ? 'refers to a previous line' : type === register.event ? undefined : `is ${type}`;
     }
     const due = this.firstEventId + this.entries.length;
     if (eventId !== due) return `stands where event ${due} belongs`;
-    if (prev !== this.#leaf) return 'does not hold the hash of the line before it';
-    return instantOf(ts) < last.at ? 'is earlier than the line before it' : undefined;
+    if (prev !== this.#leaf) return 'does not contain the hash of the previous line';
+    return instantOf(ts) < last.at ? 'is earlier than the previous line' : undefined;
   }
 
   /** A registration without its request counts as unsigned. */
@@ -188,7 +188,7 @@ export class AccountLog {
   /** A registration may lack its request. Other unsigned lines are checked against their own payload if the caller allows them. */
   #unsignedProblem(event: AccountEvent): string | undefined {
     if (event.withheld !== undefined) return this.#stubProblem(event);
-    if (event.type === register.event) return event.payload.walletProof && 'holds a wallet proof without its request';
+    if (event.type === register.event) return event.payload.walletProof && 'contains a wallet proof without its request';
     if (!this.#context.policy.allowUnsigned)
       return 'has no signature: it is forged, or was accepted in development mode (--allow-unsigned)';
     this.unsignedLines++;
@@ -220,7 +220,7 @@ export class AccountLog {
       const { walletProof } = event.payload;
       const sent = parseBody(register, { json });
       if (sent.operatorEmail !== undefined)
-        return 'holds a request with an e-mail address, which a service never keeps';
+        return 'contains a request with an e-mail address, which a service never stores';
       if ((sent.walletSignature === undefined) !== (sent.issuedAt === undefined))
         return 'was requested with an incomplete wallet proof';
       if (sent.walletSignature !== undefined && walletProof === undefined)
@@ -252,7 +252,7 @@ export class AccountLog {
     const { walletAddress, walletProof } = payload;
     const form = formProblem(payload);
     if (form !== undefined) return form;
-    if (event.request !== null) return 'is a retirement by a wallet that holds a key’s request';
+    if (event.request !== null) return 'is a retirement by a wallet, but contains a key’s request';
     if (!this.#state?.provenWallets.includes(walletAddress.toLowerCase()))
       return `is a retirement by ${walletAddress}, which was never proven for the key`;
     // The service asks the chain only about contract wallets.
@@ -262,7 +262,7 @@ export class AccountLog {
       const claim = retirementClaim(sent, this.#did, [walletProof.service]);
       const due = requireProof(claim, isContract ? this.#recordedResult(walletProof, event) : NO_CONTRACT);
       if (canonicalJson(due) !== canonicalJson(walletProof))
-        return 'holds a block, although the service asked no contract';
+        return 'names a block, although the service queried no contract';
     } catch (error) {
       if (!(error instanceof ForumError)) throw error;
       return `is a retirement that ${walletAddress} did not sign`;
@@ -284,7 +284,7 @@ export class AccountLog {
       if (this.contractProofs.length < CONTRACT_PROOFS_MAX)
         this.contractProofs.push({ eventId, wallet, hash, signature, askedAt: instantOf(ts), ...block });
       else
-        this.doubt ??= `the account of ${this.#did} has more than ${CONTRACT_PROOFS_MAX} proofs by contracts, and not all were checked`;
+        this.doubt ??= `the account of ${this.#did} has more than ${CONTRACT_PROOFS_MAX} contract proofs, so not all were checked`;
       return { ...block, hash } as never;
     };
   }
@@ -299,14 +299,14 @@ export class AccountLog {
     }
     const named = `event ${event.eventId} of the account of ${this.#did}`;
     if (!namesOf(policy.origins?.length ? policy.origins : [...this.origins]).includes(baseNamed(service))) {
-      if (policy.origins?.length) return `holds a wallet’s signature for ${service}, which --origin does not name`;
+      if (policy.origins?.length) return `contains a wallet’s signature for ${service}, which --origin does not name`;
       // A withheld request does not show for which service it was signed.
       if (event.withheld === undefined)
-        this.doubt ??= `${named} holds a wallet’s signature for ${service}: name the service’s addresses with --origin`;
+        this.doubt ??= `${named} contains a wallet’s signature for ${service}: list the service’s base URLs with --origin`;
     }
     const outcome = judgeAge({ created: instantOf(issuedAt) / 1000 }, instantOf(event.ts), policy);
-    if (typeof outcome !== 'object') return outcome && `holds a wallet’s signature, which ${outcome}`;
-    this.doubt ??= `${named} holds a wallet’s signature, which ${outcome.doubt}`;
+    if (typeof outcome !== 'object') return outcome && `contains a wallet’s signature, which ${outcome}`;
+    this.doubt ??= `${named} contains a wallet’s signature, which ${outcome.doubt}`;
     return undefined;
   }
 }

@@ -90,7 +90,7 @@ export class AccountReferences implements Iterable<AccountReference> {
       const other = wallets.get(line);
       if (other === undefined) wallets.set(line, reference);
       else if (walletIn(other.recorded) !== wallet) {
-        const problem = `${named} for ${wallet}, and event ${other.eventId} for ${walletIn(other.recorded)}`;
+        const problem = `${named} for ${wallet}, but event ${other.eventId} for ${walletIn(other.recorded)}`;
         findings.judge('registration', [other.eventId, eventId], problem);
       }
     }

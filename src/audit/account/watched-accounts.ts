@@ -78,7 +78,7 @@ export class WatchedAccounts implements Accounts {
     if (twice !== undefined)
       return `the service has served two lines as event ${twice.eventId} of the account of ${did}`;
     if (firstEventIds.length < 2) return undefined;
-    return `the service has served the account of ${did} from event ${firstEventIds[0]} on, and from event ${firstEventIds[1]} on`;
+    return `the service has served the account of ${did} from event ${firstEventIds[0]}, and at another time from event ${firstEventIds[1]}`;
   }
 
   #watch(did: string, { entries, firstEventId }: AccountLog): void {

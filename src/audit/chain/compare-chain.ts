@@ -164,7 +164,7 @@ class ClaimComparison {
     if (factories.doubt !== undefined) this.#audit.findings.undecided('claims', factories.doubt);
     // The event lacks name and description, so the call is compared too.
     const isByOther = lowerCase(transaction.to ?? '') !== lowerCase(deployed.address);
-    const why = `${transaction.to} deployed ${tokenAddress}, not the relayer itself`;
+    const why = `${transaction.to} deployed ${tokenAddress}, not the relayer`;
     const isWithheld = lacksText(idea);
     const isWrong = !isByOther && !isWithheld && !this.#isDeployment(idea, transaction);
     return mostSevere(

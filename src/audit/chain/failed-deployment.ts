@@ -43,7 +43,7 @@ export async function judgeFailure(failure: FailedDeployment, chain: AuditedChai
   const problem = `its call succeeds in block ${block}`;
   if (factories.length === 1 || succeeded.some((to) => called.has(to)))
     return await successProblem(problem, transaction, chain);
-  const doubt = `${problem} at ${succeeded[0]}, which the log does not call for it`;
+  const doubt = `${problem} at ${succeeded[0]}, which the log does not call for this idea`;
   return { doubt: `${doubt}: name the service’s factory with --factory` };
 }
 

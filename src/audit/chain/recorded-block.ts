@@ -37,7 +37,7 @@ export async function judgeAt(
     chain.block(blockNumber),
     chain.block(blockNumber + 1),
   ]);
-  if (served !== chainId) return { doubt: `the RPC serves chain ${served}, and the line is of ${chainId}` };
+  if (served !== chainId) return { doubt: `the RPC serves chain ${served}, but the line names chain ${chainId}` };
   if (block?.hash !== blockHash)
     return { doubt: `block ${blockNumber} is ${block?.hash ?? 'unknown'} there, not ${blockHash}` };
   const result = await chain.read(call, BigInt(blockNumber));
@@ -65,8 +65,8 @@ function blockTimeProblem(
   const isLate = lateVerdict !== 'within';
   if (!isLate && aheadVerdict === 'within') return undefined;
   const problem = isLate
-    ? `the chain had a newer block than ${blockNumber} for ${lateSeconds} s when the line was written, and a service queries the newest`
-    : `block ${blockNumber} is ${aheadSeconds} s younger than the line`;
+    ? `the chain had a newer block than ${blockNumber} for ${lateSeconds} s when the line was written, but a service queries the newest block`
+    : `block ${blockNumber} is ${aheadSeconds} s newer than the line`;
   if (lateVerdict === 'broken' || aheadVerdict === 'broken') return problem;
   return { doubt: `${problem}: ${isLate ? '--max-age' : '--max-skew'} sets the accepted number of seconds` };
 }

@@ -264,7 +264,7 @@ export class ChamberAudit {
     const ahead = `event ${eventId} is dated in the future, ${toTimestamp(at)}`;
     if (clock.isStated || !isAhead(this.#firstAt, this.context))
       this.findings.undecided('time', `${ahead}: if your clock is wrong, state the time with --now`);
-    else this.findings.note('time', `${ahead}, like the whole log: --now states the time to judge it by`);
+    else this.findings.note('time', `${ahead}, like the whole log: --now states the time of the audit`);
   }
 
   #noteBalance({ type, payload, ts }: MoveEvent, eventId: number): void {
@@ -294,7 +294,7 @@ export class ChamberAudit {
     const eventId = this.#sequence.placeUnreadable(bytes);
     this.#firstProblem ||= problem;
     if (this.#eventCount === 0 && this.lineCount >= UNREADABLE_FIRST_MAX) throw this.#noEvents();
-    this.findings.judge('form', [eventId], `line ${this.lineCount}, in the place of event ${eventId}, ${problem}`);
+    this.findings.judge('form', [eventId], `line ${this.lineCount} (counted as event ${eventId}) ${problem}`);
   }
 
   #noEvents(): UnusableInput {

@@ -29,7 +29,7 @@ export function judgeSeen(
     const isLongAgo = eventId - seen.eventId >= RECENT_LEAVES_MIN;
     findings.notEvaluated(isLongAgo ? { limit: 'long ago', why } : { follows: LOSS_CHECKS, why }, 'seen');
   } else {
-    const problem = `${who} another event ${seen.eventId}: its leaf was ${seen.leaf}`;
+    const problem = `${who} a different event ${seen.eventId}: its leaf was ${seen.leaf}`;
     findings.judge('seen', [seen.eventId, eventId], toHex(leaf) !== seen.leaf.toLowerCase() && problem);
   }
 }

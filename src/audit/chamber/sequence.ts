@@ -155,8 +155,8 @@ export class Sequence {
   #checkLink(eventId: number, holds: boolean): void {
     const problem =
       eventId === 1
-        ? 'event 1 refers to a line before it: its prev must be zeros'
-        : `event ${eventId} does not hold the hash of event ${eventId - 1}: one of the two was altered`;
+        ? 'event 1 refers to a previous line: its prev must be zeros'
+        : `event ${eventId} does not contain the hash of event ${eventId - 1}: one of the two was altered`;
     this.#findings.judge('chain', eventId === 1 ? [1] : [eventId - 1, eventId], !holds && problem);
   }
 

@@ -89,8 +89,8 @@ export class ServiceEventChecks {
   conclude(asksChain: boolean): void {
     for (const { check, problem } of this.#forChain) {
       if (asksChain)
-        this.#findings.notEvaluated({ needs: 'chain', why: `${problem}: the check claims asks the chain` }, check);
-      else this.#findings.undecided(check, `${problem}: --rpc asks the chain`);
+        this.#findings.notEvaluated({ needs: 'chain', why: `${problem}: the check claims queries the chain` }, check);
+      else this.#findings.undecided(check, `${problem}: --rpc queries the chain`);
     }
     for (const { doubt } of this.#called) if (doubt !== undefined) this.#findings.undecided('transactions', doubt);
     const { registries, factories } = this.#context;
@@ -117,7 +117,7 @@ export class ServiceEventChecks {
       const reason = state === null ? undefined : reasonProblem(event, state);
       if (reason !== undefined) this.#findings.judge('service-events', [eventId], `event ${eventId} ${reason}`);
       else if (event.type === 'chamber.committed' && event.payload.blockNumber === 0)
-        this.#findings.judge('service-events', [eventId], `event ${eventId} names block 0, which holds no transaction`);
+        this.#findings.judge('service-events', [eventId], `event ${eventId} names block 0, which contains no transactions`);
       else if (times === undefined) this.#findings.judge('service-events', [eventId]);
       else this.#forChain.push({ check: 'service-events', problem: `event ${eventId} ${times}` });
     } catch (error) {
@@ -161,7 +161,7 @@ export class ServiceEventChecks {
             .filter(({ from }) => from === own.from)
             .map(({ nonce }) => nonce);
     if (nonces.length === 0 || own.nonce > Math.min(...nonces)) return;
-    const problem = `event ${eventId} names the transaction of nonce ${own.nonce}, which its account used before the commitment`;
+    const problem = `event ${eventId} names the transaction with nonce ${own.nonce}, which its account used before the commitment`;
     this.#forChain.push({ check: 'service-events', problem });
   }
 
@@ -183,7 +183,7 @@ export class ServiceEventChecks {
       unreadable ??
       (isUndue ? `calls ${signed.call}, which was not due` : undefined) ??
       (signed && this.#calledContractProblem(signed, due)) ??
-      (claimant && `is for ${nameOf(subject)}, and its hash was named as the outcome of ${nameOf(claimant)}`) ??
+      (claimant && `is for ${nameOf(subject)}, but its hash was named as the outcome of ${nameOf(claimant)}`) ??
       (signed && this.#nonceProblem(signed, eventId, subject));
     signedFor.conflict(recorded.txHash, subject);
     const code = isUndue && signed.functionName === 'commitChamber' ? 'undue-commitment' : undefined;
@@ -211,7 +211,7 @@ export class ServiceEventChecks {
     if (signed.chainId !== recorded.chainId) return `is for chain ${signed.chainId}`;
     const [chain = recorded.chainId] = this.#context.chains;
     this.#context.chains.add(chain);
-    if (chain !== recorded.chainId) return `is for chain ${recorded.chainId}, although the log began on chain ${chain}`;
+    if (chain !== recorded.chainId) return `is for chain ${recorded.chainId}, although the log began with chain ${chain}`;
     this.#relayers.add(signed.from);
     return undefined;
   }
@@ -266,7 +266,7 @@ export function blockTimeProblem(
   const at = type === 'chamber.committed' ? payload.committedAt : payload.graduatedAt;
   const end = phaseEnd(state, 'ALLOCATE_REVEAL') ?? 0;
   const named = `names a block of ${at}`;
-  if (instantOf(at) > instantOf(ts) + leadMillisMax) return `${named}, although the line is of ${ts}`;
+  if (instantOf(at) > instantOf(ts) + leadMillisMax) return `${named}, although the line is dated ${ts}`;
   if (instantOf(at) < end - leadMillisMax) return `${named}, although moves were accepted until ${toTimestamp(end)}`;
   const { committedAt = at } = type === 'idea.deployed' ? (state.settlement.committed ?? {}) : {};
   if (instantOf(at) >= instantOf(committedAt) - leadMillisMax) return undefined;
@@ -312,7 +312,7 @@ function hasWithheldIdea(event: ServiceEvent, state: ChamberState): boolean {
 }
 
 function withheldCall(eventId: number) {
-  const why = `the transaction of event ${eventId} holds texts that are withheld`;
+  const why = `the transaction of event ${eventId} contains withheld texts`;
   return { needs: 'originals', why } as const;
 }
 

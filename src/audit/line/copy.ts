@@ -28,7 +28,7 @@ export class CopyCheck {
     const problems: string[] = [];
     if (hasMark) problems.push('begins with a byte order mark');
     if (this.#isConverted && !wasConverted) {
-      problems.push(`has line breaks of Windows (CRLF), first after line ${this.#lineCount}`);
+      problems.push(`has Windows line breaks (CRLF), first after line ${this.#lineCount}`);
     }
     return {
       bytes: bytes.subarray(hasMark ? BYTE_ORDER_MARK.length : 0, bytes.length - (this.#isConverted ? 1 : 0)),

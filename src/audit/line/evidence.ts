@@ -132,7 +132,7 @@ export function judgeAge(
   const usual = age < 0 ? (maxSkewSeconds ?? defaults.maxSkewSeconds) : (maxAgeSeconds ?? defaults.maxAgeSeconds);
   const signed = `was signed ${Math.abs(age)} s ${age < 0 ? 'after' : 'before'} its timestamp`;
   if (at >= expires * 1000) return `${signed}, and the signature had expired`;
-  if (Math.abs(age) > limit) return `${signed}, and at most ${limit} s are accepted`;
+  if (Math.abs(age) > limit) return `${signed}, but at most ${limit} s are accepted`;
   if (Math.abs(age) <= usual) return undefined;
   return {
     doubt: `${signed}: ${age < 0 ? '--max-skew' : '--max-age'} sets the number of seconds that the service accepts`,

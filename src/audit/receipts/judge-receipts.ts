@@ -39,7 +39,7 @@ export async function judgeByLines(receipts: GivenReceipts, path: string): Promi
   const checks = new ReceiptChecks(receipts);
   const stream = await checks.takeLines(readLines(createReadStream(path)), readAny);
   const judged = new Map(checks.judge(stream).map((receipt) => [receipt.kept, receipt]));
-  const problem = { needs: 'service', why: 'the lines are not of its stream' } as const;
+  const problem = { needs: 'service', why: 'the lines belong to another stream' } as const;
   const notEvaluated = { isFromService: false, problem, ...verdictOfProblem(problem), line: undefined };
   return receipts.all.map((given) => judged.get(given.kept) ?? { ...given, ...notEvaluated });
 }
@@ -54,7 +54,7 @@ async function requireLogged(receipt: JudgedReceipt, log: ServiceLog, now: Milli
   const { stream, eventId, leaf, created } = receipt.parsed;
   const proof = await log.tlogProof(stream, eventId);
   if (proof !== undefined && verifyTlogProof(proof, leaf, key.key) !== undefined) return receipt;
-  const why = proof === undefined ? 'it is under no checkpoint' : 'the service does not prove that its log contains it';
+  const why = proof === undefined ? 'no checkpoint covers it' : 'the service does not prove that its log contains it';
   const isDue = proof !== undefined || now > (created + COVERED_SECONDS_MAX) * 1_000;
   const problem = isDue ? why : ({ needs: 'later lines', why } as const);
   return { ...receipt, problem, ...verdictOfProblem(problem) };

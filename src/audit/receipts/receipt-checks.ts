@@ -170,7 +170,7 @@ export class ReceiptChecks {
     const { eventId, keyid } = parsed;
     const named = `the receipt of event ${eventId}`;
     if (parsed.logId !== logId)
-      return { limit: 'another service', why: `${named} is of log ${parsed.logId}, and the lines of ${logId}` };
+      return { limit: 'another service', why: `${named} belongs to log ${parsed.logId}, but the lines to log ${logId}` };
     const pinned = this.#pinned?.receipts;
     if (directory === undefined && keyid === pinned) return undefined;
     const problem = directory && keyProblem(parsed, pinned, directory);
@@ -178,7 +178,7 @@ export class ReceiptChecks {
     const why =
       problem === undefined
         ? `${named} is not signed with the key that the chamber pins: audit the service to compare its keys`
-        : `${named} accuses nobody: ${problem}`;
+        : `${named} is no evidence: ${problem}`;
     // Neither source of keys is trustworthy: a forger of lines chooses the pinned key, and a service chooses its directory's keys.
     const isOpen = directory?.has(keyid) !== true && this.#origins.has(originOf(kept.request));
     if (contradiction !== undefined && isOpen) return { doubt: `${why}; ${contradiction}` };
@@ -249,11 +249,11 @@ function lineProblem({ kept, parsed }: GivenReceipt, matched: MatchedLine | unde
   const { eventId, leaf } = parsed;
   const promised = `the service has signed a receipt of event ${eventId} with the leaf ${toHex(leaf)}`;
   if (elsewhere !== undefined)
-    return `${promised} of ${streamName(parsed)}, and its request is in event ${elsewhere.eventId} of ${streamName(elsewhere)}`;
-  if (matched === undefined) return `${promised}, and there is no such event`;
-  if (matched.leaf !== toHex(leaf)) return `${promised}, and its line has the leaf ${matched.leaf}`;
+    return `${promised} of ${streamName(parsed)}, but its request is in event ${elsewhere.eventId} of ${streamName(elsewhere)}`;
+  if (matched === undefined) return `${promised}, but there is no such event`;
+  if (matched.leaf !== toHex(leaf)) return `${promised}, but its line has the leaf ${matched.leaf}`;
   const hasSameRequest = matched.signature === undefined || matched.signature === signatureOf(kept.request);
-  return hasSameRequest ? undefined : `${promised}, and its line contains another request`;
+  return hasSameRequest ? undefined : `${promised}, but its line contains a different request`;
 }
 
 function streamName({ stream }: EventPosition): string {

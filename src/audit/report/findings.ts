@@ -6,7 +6,7 @@ import { canonicalJson } from '../../vocabulary/json.ts';
 const CHECKS = {
   form: 'every line is one canonical event record',
   order: 'events are numbered 1, 2, 3 … without gaps',
-  chain: 'every line holds the hash of the line before it',
+  chain: 'every line contains the hash of the previous line',
   time: 'timestamps never decrease',
   chamber: 'all lines belong to one chamber',
   digest: 'every body matches its signed digest',
@@ -25,7 +25,7 @@ const CHECKS = {
   views: 'the views of the service match the lines',
   contract: 'the registry on the chain holds the root',
   claims: 'the chain confirms the commitment and the tokens',
-  balances: 'the chain confirms the balances that members had to hold',
+  balances: 'the chain confirms the required balances of the members',
   registration: 'signers are registered with the recorded wallets',
   seen: 'the lines match the events that agents had seen when they moved',
   receipts: 'the lines match your receipts',

@@ -172,7 +172,7 @@ function reservationOf(audit: ChamberAudit, { now, logId }: Pick<Origin, 'now' |
   if (state === null || now < end + SETTLEMENT_GRACE_MILLIS) return undefined;
   if (state.settlement.committed !== null) return waitingSentence(state);
   const ended = `the chamber ended at ${toTimestamp(end)}, and no line commits its root`;
-  return isCopy ? `the copy is probably cut: ${ended}` : ended;
+  return isCopy ? `the copy is probably cut off: ${ended}` : ended;
 }
 
 function waitingSentence(state: ChamberState): string | undefined {

@@ -245,7 +245,7 @@ const SENTENCES: Partial<Record<CheckName, string>> = {
   withheld: 'is withheld against the rules',
   'service-events': 'records an outcome that was not due',
   transactions: 'records a transaction other than the expected one',
-  root: 'commits another root than that of the moves',
+  root: 'commits a root other than that of the moves',
   claims: 'claims an outcome that the chain does not confirm',
   balances: 'records a balance that the wallet did not hold',
   seen: 'is not the one that an agent had seen',
@@ -270,7 +270,7 @@ function sentenceOf(eventIds: readonly number[], findings: readonly Located[]): 
   const { check = 'form', finding } = first ?? {};
   const own = capitalized(finding?.sentence ?? '');
   if (isTreeCause(findings))
-    return 'The moves are not those whose root was committed: one was altered, added or left out';
+    return 'The moves do not match the committed root: one was altered, added or omitted';
   if (eventIds.length === 0) return OUTSIDE[check] ?? own;
   if (has('order')) return own;
   const event = `Event ${eventIds.join(' or event ')}`;

@@ -87,7 +87,7 @@ export class CheckpointAudit {
       const why = 'there is no valid checkpoint';
       if (!isSoFar) findings.notEvaluated({ follows: ['checkpoint'], why }, 'witnesses');
       else if (policy.isQuorum(new Set())) findings.notEvaluated({ needs: 'later lines', why }, 'witnesses');
-      else findings.undecided('witnesses', `the chamber is under no checkpoint yet: ${ASK_AGAIN}`);
+      else findings.undecided('witnesses', `no checkpoint covers the chamber yet: ${ASK_AGAIN}`);
       return;
     }
     if (this.#checkpoints.isCosigned(checkpoint)) {
@@ -112,7 +112,7 @@ export class CheckpointAudit {
     const doubts: string[] = [...this.#uncosigned];
     if (!isPinned(log.key, pinnedKeys))
       doubts.push(
-        `the key of the log is not the one that chamber ${chamberId}, the newest one read, records, and may not be the service’s: ${line}`,
+        `the key of the log differs from the one recorded by chamber ${chamberId}, the newest one read, and may not be the service’s: ${line}`,
       );
     if (witnessPolicy !== undefined)
       doubts.push(
@@ -153,13 +153,13 @@ interface Proved {
   readonly problem?: string;
 }
 
-export const OVERDUE = 'is under no checkpoint, although it is more than a minute old';
+export const OVERDUE = 'is not covered by a checkpoint, although it is more than a minute old';
 export const UNCOSIGNED =
-  'is under no checkpoint that the witnesses have cosigned, although it is more than a minute old, so other readers may see a different line: audit again in a minute';
+  'is not covered by a checkpoint that the witnesses have cosigned, although it is more than a minute old, so other readers may see a different line: audit again in a minute';
 const ASK_AGAIN = 'audit again in a minute';
 const NO_LOG =
   'the service publishes no log that witnesses could have cosigned: omit --witnesses if its release publishes none';
-const NOT_YET = (eventId: StreamHead['eventId']) => `event ${eventId} is under no checkpoint yet`;
+const NOT_YET = (eventId: StreamHead['eventId']) => `no checkpoint covers event ${eventId} yet`;
 
 /** Earlier releases publish no log and record no keys. */
 function judgeWithoutLog(findings: Findings, pinnedKeys: PinnedKeys | undefined): void {

@@ -104,8 +104,8 @@ export class Checkpoints {
     const { keptNotes, witnessPolicy } = this.options;
     const named = witnessPolicy?.logs[0]?.name;
     return [
-      ...(keptNotes.length > 0 ? ['the service publishes no log, and you have kept checkpoints of one'] : []),
-      ...(named === undefined ? [] : [`the service publishes no log, and --witnesses names ${named}`]),
+      ...(keptNotes.length > 0 ? ['the service publishes no log, but you have kept checkpoints of one'] : []),
+      ...(named === undefined ? [] : [`the service publishes no log, but --witnesses names ${named}`]),
     ];
   }
 
@@ -114,7 +114,7 @@ export class Checkpoints {
     if (kept !== undefined) {
       if (newest === undefined) return [];
       return kept.size > newest.size
-        ? [`the service shows a checkpoint of size ${newest.size}, and has signed one of size ${kept.size} before`]
+        ? [`the service shows a checkpoint of size ${newest.size}, but has signed one of size ${kept.size} before`]
         : await this.#contradictions(log, kept, newest);
     }
     const { origin = 'none', size = 0 } = parseCheckpoint(parseNote(note)?.text ?? '') ?? {};

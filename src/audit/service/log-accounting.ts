@@ -212,7 +212,7 @@ export class LogAccounting {
     }
     for (const head of heads) {
       if (!logged.hasServed(head))
-        this.#add(`the service serves other lines of ${nameOfStream(stream)} than those that were judged`);
+        this.#add(`the service serves different lines of ${nameOfStream(stream)} than those that were judged`);
     }
   }
 

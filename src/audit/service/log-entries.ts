@@ -52,7 +52,7 @@ export class LogEntries {
     this.#before = grown(this.#before, new Int32Array(size));
     for (const tile of tilesBetween(ENTRIES, before, size)) await this.#readTile(tile, service, log);
     if (Buffer.compare(this.#tree.root(), root) !== 0)
-      throw new NoHonestIndex(`the entries of the log have another root than its checkpoint of size ${size}`);
+      throw new NoHonestIndex(`the root of the log’s entries differs from its checkpoint of size ${size}`);
     for (let after = before; after < size; after += INDEX_LEAVES) {
       await this.#readIndex(service, log, after, Math.min(INDEX_LEAVES, size - after));
     }
@@ -73,7 +73,7 @@ export class LogEntries {
     for (let i = 0; i < count; i++) {
       const leaf = parseIndexedLeaf(rows[i] ?? '');
       if (leaf?.index !== after + i)
-        throw new NoHonestIndex(`the index does not say which event entry ${after + i} is`);
+        throw new NoHonestIndex(`the index does not name the event of entry ${after + i}`);
       this.#place(leaf);
     }
   }

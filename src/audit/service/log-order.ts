@@ -47,7 +47,7 @@ export class LogOrder {
   #takeKeys({ chamberId, eventId }: EventPosition, hasKeys: boolean): void {
     if (hasKeys) this.#firstWithKeys ??= chamberId;
     else if (this.#firstWithKeys !== undefined)
-      this.#withoutKeys ??= `event ${eventId} of chamber ${chamberId} records no keys of the service, although the creation of chamber ${this.#firstWithKeys} did before`;
+      this.#withoutKeys ??= `event ${eventId} of chamber ${chamberId} does not record the service’s keys, although the creation of chamber ${this.#firstWithKeys} did before`;
   }
 
   #takeCreation(creation: EventPosition): void {

@@ -52,7 +52,7 @@ export class ServiceLog {
   logProblem({ logId }: LogKey): string | undefined {
     const { logId: linesLogId } = this.#service;
     if (linesLogId === null || linesLogId === logId) return undefined;
-    return `the lines are of log ${linesLogId}, and the service publishes log ${logId}`;
+    return `the lines belong to log ${linesLogId}, but the service publishes log ${logId}`;
   }
 
   /**

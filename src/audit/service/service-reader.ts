@@ -102,7 +102,7 @@ export class AuditedService {
         for await (const line of lineLimited(this.#reachable(response.lines(this.#limits)))) {
           cursor++;
           if (cursor - before > limit)
-            throw new UnusableInput(`a page of its events holds more than ${withCommas(limit)} lines`);
+            throw new UnusableInput(`a page of its events has more than ${withCommas(limit)} lines`);
           yield line;
         }
       } catch (error) {

@@ -30,7 +30,7 @@ export class WithheldLines {
     const position = positionOfLine(utf8.decode(bytes), READ_LIMITS.jsonValuesMax);
     const at = typeof position?.ts === 'string' ? instantOf(position.ts) : Number.NaN;
     const { readFrom, servedAt } = this.#first;
-    const withheld = `event ${position?.eventId} was not served at first, although it is dated more than a minute before`;
+    const withheld = `event ${position?.eventId} was not served at first, although it is dated more than a minute earlier`;
     if (isDue(at, { now: () => servedAt })) this.#contradiction ??= `${withheld}, by the service’s own clock`;
     else if (isDue(at, { now: () => readFrom }))
       this.#doubt ??= `${withheld} by your clock: if that is wrong, state the time with --now`;
