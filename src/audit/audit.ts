@@ -138,7 +138,7 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
     const listProblems: string[] = [];
     /** Returns the listed chambers that were created during the audit. */
     const created = async () => {
-      const unjudged = new Set(await accounting?.readOn(accounts));
+      const unjudged = new Set(await accounting?.catchUp(accounts));
       if (unjudged.size === 0) return [];
       const later = await listWith(unjudged, service, policy);
       listProblems.push(...later.problems);
@@ -151,8 +151,8 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
     if (late.length > 0) await created();
     const others =
       (await receipts?.judgeOthers(only === undefined ? new Set([...chamberIds, ...late]) : 'accounts alone')) ?? [];
-    const receiptProblems = (of: JudgedReceipt['verdict']) =>
-      others.flatMap(({ verdict, reason, parsed }) => (verdict === of ? [`${parsed.stream}: ${reason}`] : []));
+    const receiptProblems = (wanted: JudgedReceipt['verdict']) =>
+      others.flatMap(({ verdict, reason, parsed }) => (verdict === wanted ? [`${parsed.stream}: ${reason}`] : []));
     const proved = (await receipts?.prove(judged, others, options)) ?? [];
     const entryProblems = [
       ...((await accounting?.conclude(accounts)) ?? []),

@@ -8,7 +8,7 @@ import { ENTRIES, TILE_WIDTH } from '../tlog/tile.ts';
 import { openGrowingTree, type ReadTiles } from '../tlog/tiled-tree.ts';
 import { HASH_BYTES } from '../tlog/tree.ts';
 import type { MirrorState } from './record.ts';
-import { leafOfHeld } from './stubs.ts';
+import { storedLineLeaf } from './stubs.ts';
 
 interface FolderContent {
   readonly state: MirrorState;
@@ -57,7 +57,7 @@ async function damageOfTail({ state: { size, bytes }, lines, readTiles }: Folder
     const lineIndex = size - last.length + i;
     const at = (lineIndex % TILE_WIDTH) * HASH_BYTES;
     const isNull = line.length === 4 && line.toString() === 'null';
-    if (!isNull && Buffer.compare(leafOfHeld(line), entries.subarray(at, at + HASH_BYTES)) !== 0) {
+    if (!isNull && Buffer.compare(storedLineLeaf(line), entries.subarray(at, at + HASH_BYTES)) !== 0) {
       return `line ${lineIndex + 1} of lines.ndjson has changed since it was verified`;
     }
   }

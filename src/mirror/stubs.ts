@@ -81,7 +81,7 @@ function isObject(value: unknown): value is object {
 }
 
 /** Returns the leaf of a line in the folder, whose signature was verified earlier. Returns an empty leaf if the line has changed since. */
-export function leafOfHeld(line: Uint8Array): Uint8Array {
+export function storedLineLeaf(line: Uint8Array): Uint8Array {
   if (!isStub(line)) return lineLeaf(line);
   try {
     return stubClaim(JSON.parse(utf8.decode(line)))?.leaf ?? NO_LEAF;

@@ -224,8 +224,8 @@ function verifyTwoStubs({ stubs }: ProofOf<'two-stubs'>): ProvedMisbehaviour {
   });
 }
 
-function provedByStubs(sentence: string, of: Pick<ProvedMisbehaviour, 'logId' | 'receiptKeys'>): ProvedMisbehaviour {
-  return { sentence, ...of, checkpointKeys: [], witnessKeys: [] };
+function provedByStubs(sentence: string, signers: Pick<ProvedMisbehaviour, 'logId' | 'receiptKeys'>): ProvedMisbehaviour {
+  return { sentence, ...signers, checkpointKeys: [], witnessKeys: [] };
 }
 
 function eventName({ chamberId, did, eventId }: ForumEvent) {

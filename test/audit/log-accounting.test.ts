@@ -75,7 +75,7 @@ async function audited(log: StaticLog, given: Given = {}) {
     );
     if (last !== undefined) accounting.note(chamberId, [headOf(last, NOW - ageMs)]);
   }
-  await accounting.readOn(accounts);
+  await accounting.catchUp(accounts);
   const problems = [...(await accounting.conclude(accounts)), ...(await checkpoints.problems())];
   return {
     problems,

@@ -85,9 +85,9 @@ interface LoggedCall {
 /** Returns the logged calls that deploy the idea, and the failed transaction's; other checks report calls that don't deploy it. */
 async function loggedCalls({ chamberId, idea, submitted, transaction }: FailedDeployment) {
   const logged: LoggedCall[] = [];
-  const add = (call: string, { to, ...of }: Omit<ChainCall, 'to'> & { readonly to?: Address | null | undefined }) => {
+  const add = (call: string, { to, ...rest }: Omit<ChainCall, 'to'> & { readonly to?: Address | null | undefined }) => {
     const form = formOf(call, chamberId, idea);
-    if (form !== undefined && to) logged.push({ form, call: { ...of, to } });
+    if (form !== undefined && to) logged.push({ form, call: { ...rest, to } });
   };
   for (const { rawTransaction } of submitted) {
     const signed = rawTransaction && (await readTransaction(rawTransaction).catch(() => undefined));

@@ -13,7 +13,7 @@ import { UnusableInput } from '../line/input.ts';
 import type { Reason } from '../report/findings.ts';
 import { OVERDUE, UNCOSIGNED } from './checkpoint.ts';
 import type { Checkpoints } from './checkpoints.ts';
-import { LogEntries, NoHonestIndex, TooLarge } from './log-entries.ts';
+import { BrokenIndex, LogEntries, LogTooLarge } from './log-entries.ts';
 import { LoggedStream, type Mismatch } from './logged-stream.ts';
 import { type LogKey, POLL_MS, type ServiceLog, WAIT_MS_MAX } from './service-log.ts';
 import type { AuditedService } from './service-reader.ts';
@@ -96,7 +96,7 @@ export class LogAccounting {
    * Reads new entries until they cover every judged line that must be covered by now, or the log stops growing. Returns the chambers of
    * the log that were not judged.
    */
-  async readOn(accounts: WatchedAccounts): Promise<readonly number[]> {
+  async catchUp(accounts: WatchedAccounts): Promise<readonly number[]> {
     if (!this.isReadable) return [];
     const judged = [...this.#judged(accounts)];
     const due = judged.filter(([, { at }]) => isDue(at, this.#audited.clock));
@@ -175,14 +175,14 @@ export class LogAccounting {
       if (newest !== undefined) await this.#entries.extend(newest, published, this.#log);
     } catch (error) {
       this.#isReadable = false;
-      if (error instanceof TooLarge) this.#unread = { limit: 'large log', why: `${error.message}: ${USE_MIRROR}` };
-      else if (error instanceof NoHonestIndex) await this.#noteIndex(error);
+      if (error instanceof LogTooLarge) this.#unread = { limit: 'large log', why: `${error.message}: ${USE_MIRROR}` };
+      else if (error instanceof BrokenIndex) await this.#noteIndex(error);
       else if (error instanceof UnusableInput) this.#add(`the published log can’t be read: ${error.message}`);
       else throw error;
     }
   }
 
-  async #noteIndex({ message: problem, leaf }: NoHonestIndex): Promise<void> {
+  async #noteIndex({ message: problem, leaf }: BrokenIndex): Promise<void> {
     if (leaf === undefined) this.#add(problem);
     else await this.#note({ problem, leaf, line: null });
   }

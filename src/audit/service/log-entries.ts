@@ -13,10 +13,10 @@ const INDEX_LEAVES = 1_000;
 const STREAMS_MAX = 250_000;
 
 /** The log exceeds the auditor's memory; a mirror reads logs of any size. */
-export class TooLarge extends Error {}
+export class LogTooLarge extends Error {}
 
 /** The entries don't match the checkpoint's root, or the index can't be that of an honest log. */
-export class NoHonestIndex extends Error {
+export class BrokenIndex extends Error {
   readonly leaf: IndexedLeaf | undefined;
 
   constructor(problem: string, leaf?: IndexedLeaf) {
@@ -39,20 +39,20 @@ export class LogEntries {
   }
 
   /**
-   * Reads entries up to a larger checkpoint. Throws NoHonestIndex, TooLarge, and UnusableInput if entries or index are not served. Must not
+   * Reads entries up to a larger checkpoint. Throws BrokenIndex, LogTooLarge, and UnusableInput if entries or index are not served. Must not
    * be called again after an error.
    */
   async extend(checkpoint: SignedCheckpoint, service: ServiceLog, log: LogKey): Promise<void> {
     const { size, root } = checkpoint;
     const before = this.#tree.size;
     if (this.#checkpoint !== undefined && size <= before) return;
-    if (size > ENTRIES_MAX) throw new TooLarge(`the log has more than ${withCommas(ENTRIES_MAX)} entries`);
+    if (size > ENTRIES_MAX) throw new LogTooLarge(`the log has more than ${withCommas(ENTRIES_MAX)} entries`);
     this.#checkpoint = checkpoint;
     this.#entries = grown(this.#entries, new Uint8Array(size * HASH_BYTES));
     this.#before = grown(this.#before, new Int32Array(size));
     for (const tile of tilesBetween(ENTRIES, before, size)) await this.#readTile(tile, service, log);
     if (Buffer.compare(this.#tree.root(), root) !== 0)
-      throw new NoHonestIndex(`the root of the log’s entries differs from its checkpoint of size ${size}`);
+      throw new BrokenIndex(`the root of the log’s entries differs from its checkpoint of size ${size}`);
     for (let after = before; after < size; after += INDEX_LEAVES) {
       await this.#readIndex(service, log, after, Math.min(INDEX_LEAVES, size - after));
     }
@@ -73,7 +73,7 @@ export class LogEntries {
     for (let i = 0; i < count; i++) {
       const leaf = parseIndexedLeaf(rows[i] ?? '');
       if (leaf?.index !== after + i)
-        throw new NoHonestIndex(`the index does not name the event of entry ${after + i}`);
+        throw new BrokenIndex(`the index does not name the event of entry ${after + i}`);
       this.#place(leaf);
     }
   }
@@ -82,11 +82,11 @@ export class LogEntries {
     const { stream, index } = leaf;
     const known = this.#streams.get(stream) ?? { count: 0, last: -1 };
     const problem = positionProblem(leaf, known.count);
-    if (problem !== undefined) throw new NoHonestIndex(problem, leaf);
+    if (problem !== undefined) throw new BrokenIndex(problem, leaf);
     this.#before[index] = known.last;
     this.#streams.set(stream, { count: known.count + 1, last: index });
     if (this.#streams.size > STREAMS_MAX)
-      throw new TooLarge(`the log has more than ${withCommas(STREAMS_MAX)} chambers and accounts`);
+      throw new LogTooLarge(`the log has more than ${withCommas(STREAMS_MAX)} chambers and accounts`);
   }
 
   get streams(): Iterable<Stream> {
