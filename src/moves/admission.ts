@@ -122,7 +122,10 @@ export function requireFreeWallet({ state, account }: DecisionContext): void {
   throw new ForumError('FORUM_ERR_CONFLICT', detail);
 }
 
-/** Returns the token data that a join records, if the chamber has a token rule; throws FORUM_ERR_ADMISSION. Call last, because it queries the chain. */
+/**
+ * Returns the token data that a join records, if the chamber has a token rule; throws FORUM_ERR_ADMISSION. Call last, because it
+ * queries the chain.
+ */
 export function tokenHeld({ state, account, readChain }: DecisionContext): MovePayloads['chamber.joined']['token'] {
   const rule = state.admission?.token;
   if (rule === undefined || state.tokenChain === null) return undefined;

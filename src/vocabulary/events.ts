@@ -145,7 +145,10 @@ type Records<Payloads, Common> = {
 
 interface Signed {
   readonly did: string;
-  /** null for unsigned requests, and where the signature would let readers test a guess: in stubs whose request contained a text, and in registrations with an e-mail address. */
+  /**
+   * null for unsigned requests, and where the signature would let readers test a guess: in stubs whose request contained a text, and in
+   * registrations with an e-mail address.
+   */
   readonly request: RequestEvidence | null;
 }
 
