@@ -146,7 +146,7 @@ function retirementProblem(
   const named = `event ${eventId} of the account of ${did}`;
   if (accountEventId >= eventId) return `it names ${named}, which retired the key`;
   const late = lastAt - retirement.at;
-  return late > LAG_MILLIS ? `it is ${late / 1000} s newer than ${named}, which retired the key` : undefined;
+  return late > LAG_MILLIS ? `it is ${late / 1000} s later than ${named}, which retired the key` : undefined;
 }
 
 function namedLineProblem(reference: AccountReference, account: AccountLog): string | undefined {

@@ -53,7 +53,7 @@ function noSuccessProblem(wanted: readonly ChainCall[], executed: readonly Execu
   if (executed.some(({ outcome }) => outcome === 'no state')) return stateUnavailable(block);
   const failed = new Set(executed.filter(({ outcome }) => outcome === 'reverted').map(({ call }) => keyOf(call)));
   const open = wanted.find((call) => !failed.has(keyOf(call)));
-  return open && { doubt: `${open.to} accepts its call in block ${block} from no known account` };
+  return open && { doubt: `${open.to} does not accept its call in block ${block} from any known account` };
 }
 
 function stateUnavailable(block: bigint): Problem {
