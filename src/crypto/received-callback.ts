@@ -44,7 +44,8 @@ export function parseCallback({ method, targetUri, headers, body }: ReceivedCall
     'webhook-id': field('webhook-id'),
     'webhook-timestamp': field('webhook-timestamp'),
   };
-  if (request['webhook-timestamp'] !== `${created}`) throw new Error('its webhook-timestamp differs from the time of its signature');
+  if (request['webhook-timestamp'] !== `${created}`)
+    throw new Error('its webhook-timestamp differs from the time of its signature');
   const problem = digestProblem(request['content-digest'], contentDigestOf(body));
   if (problem !== undefined) throw new Error(problem);
   const base = new TextEncoder().encode(callbackBase(request, serializeInnerList(input), components));

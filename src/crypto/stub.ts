@@ -138,7 +138,8 @@ export function stubClaim(line: ForumEvent): StubClaim | undefined {
   const { signature, ...terms } = withheld;
   const publicKey = decodeKey(withheld.key);
   if (publicKey === undefined) throw new InvalidStub('withheld has a key that must not be used');
-  if (thumbprintOf(publicKey) !== withheld.keyid) throw new InvalidStub('withheld has a keyid that does not match its key');
+  if (thumbprintOf(publicKey) !== withheld.keyid)
+    throw new InvalidStub('withheld has a keyid that does not match its key');
   return {
     withheld,
     leaf: fromHex(withheld.leaf),

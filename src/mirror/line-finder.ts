@@ -212,7 +212,9 @@ export class LineFinder {
     if (Buffer.compare(this.#stubs.leafOf(line), entry) !== 0)
       throw fail(`the service serves a line as ${nameOfEvent(leaf)} that is not the log's entry at index ${index}`);
     if (position?.stream !== stream || position.eventId !== eventId)
-      throw fail(`the service serves the line at index ${index} as ${nameOfEvent(leaf)}, but the line is of another event`);
+      throw fail(
+        `the service serves the line at index ${index} as ${nameOfEvent(leaf)}, but the line is of another event`,
+      );
     if (position.prev !== (end === undefined ? NO_PREVIOUS : toHex(end.entry)))
       throw fail(`${nameOfEvent(leaf)} does not contain the hash of the line before it`);
     this.#ends.set(stream, { eventId, entry, isPublished: true });

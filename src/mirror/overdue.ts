@@ -73,7 +73,11 @@ async function listedChambers({ log, folder }: Search): Promise<readonly number[
   const ids = new Set(listed);
   const unlisted = folder.chambersFrom(least, CHAMBERS_MAX + 1).find((id) => !ids.has(id));
   if (unlisted === undefined) return listed;
-  throw new Missing(`the service does not list chamber ${unlisted}, although the folder has lines of it`, unlisted, true);
+  throw new Missing(
+    `the service does not list chamber ${unlisted}, although the folder has lines of it`,
+    unlisted,
+    true,
+  );
 }
 
 const DIDS_FROM = 'did:key:z6Mk';
@@ -81,7 +85,8 @@ const DIGITS = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
 
 function* heldStreams({ folder }: Search): Iterable<Stream | undefined> {
   const sampleAccount = (text: string) => folder.streamFrom(text) ?? folder.streamFrom('did:');
-  const sampleChamber = (text: string) => [text, '0'].map(folder.streamFrom, folder).find((id) => typeof id === 'number');
+  const sampleChamber = (text: string) =>
+    [text, '0'].map(folder.streamFrom, folder).find((id) => typeof id === 'number');
   for (let i = 0; i < HELD_SAMPLES_MAX; i++) {
     yield sampleChamber(`${Math.floor(Math.random() * Number.MAX_SAFE_INTEGER)}`);
     yield sampleAccount(DIDS_FROM + Array.from({ length: 6 }, () => DIGITS[Math.floor(Math.random() * 58)]).join(''));
@@ -102,7 +107,11 @@ async function overdueOf(stream: Stream, { log, folder, now }: Search): Promise<
   const [bytes] = lines ?? [];
   if (lines === undefined || (bytes === undefined && end === undefined)) {
     const known = end === undefined ? 'it lists it' : 'the folder has lines of it';
-    throw new Missing(`the service does not serve ${nameOfStream(stream)}, although ${known}`, stream, end !== undefined);
+    throw new Missing(
+      `the service does not serve ${nameOfStream(stream)}, although ${known}`,
+      stream,
+      end !== undefined,
+    );
   }
   return bytes && overdueLine(Buffer.from(bytes).toString(), { stream, eventId: after + 1 }, now);
 }

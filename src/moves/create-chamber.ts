@@ -45,7 +45,11 @@ const body = exactly({
   topic: v.exactOptional(v.pipe(characters(0, TOPIC_CHARS_MAX), v.description('what the chamber is about'))),
   maxMembers: v.exactOptional(integer(MEMBERS.min, MEMBERS.max, ': members that may join')),
   minMembers: v.exactOptional(
-    integer(MEMBERS_NEEDED.min, MEMBERS_NEEDED.max, ': the chamber is over if fewer members have joined at the end of LOBBY'),
+    integer(
+      MEMBERS_NEEDED.min,
+      MEMBERS_NEEDED.max,
+      ': the chamber is over if fewer members have joined at the end of LOBBY',
+    ),
   ),
   rounds: v.exactOptional(
     v.pipe(

@@ -125,7 +125,8 @@ export function requireFresh({ created, expires }: SignatureTimes, now: Millis, 
 /** Returns why a signature of that time is not accepted at `now`; undefined if it is. */
 export function ageProblem(signedAt: Millis, now: Millis, ages: SignatureAges): string | undefined {
   const age = now - signedAt;
-  if (age > ages.maxAgeSeconds * 1000) return `is ${age / 1000} s old, but at most ${ages.maxAgeSeconds} s are accepted`;
+  if (age > ages.maxAgeSeconds * 1000)
+    return `is ${age / 1000} s old, but at most ${ages.maxAgeSeconds} s are accepted`;
   if (-age <= ages.maxSkewSeconds * 1000) return undefined;
   return `is ${-age / 1000} s ahead, but at most ${ages.maxSkewSeconds} s are accepted`;
 }

@@ -28,7 +28,9 @@ export const walletProof: v.GenericSchema<WalletProof> = v.strictObject({
     v.string(),
     v.description('the base URL of the service, or its origin alone, as the signed text names it'),
   ),
-  chainId: v.exactOptional(v.pipe(id, v.description('present if the wallet is a contract that accepted the signature'))),
+  chainId: v.exactOptional(
+    v.pipe(id, v.description('present if the wallet is a contract that accepted the signature')),
+  ),
   blockNumber: v.exactOptional(count),
   blockHash: v.exactOptional(hash('of the block in which the contract accepted it')),
 });

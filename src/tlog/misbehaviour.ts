@@ -215,16 +215,23 @@ function verifyStubAndLine({ stub: text, line }: ProofOf<'stub-and-line'>): Prov
 
 function verifyTwoStubs({ stubs }: ProofOf<'two-stubs'>): ProvedMisbehaviour {
   const [one, other] = [openStub(stubs[0]), openStub(stubs[1])];
-  const isSameEvent = nameOfEvent(eventName(one)) === nameOfEvent(eventName(other)) && one.withheld.log === other.withheld.log;
+  const isSameEvent =
+    nameOfEvent(eventName(one)) === nameOfEvent(eventName(other)) && one.withheld.log === other.withheld.log;
   requireTrue(isSameEvent, 'the stubs are for different events');
   requireTrue(contradicts(one, other), 'the stubs do not contradict each other');
-  return provedByStubs(`The service has signed two stubs of ${nameOfEvent(eventName(one))} that contradict each other.`, {
-    logId: one.withheld.log,
-    receiptKeys: [...new Set([one.withheld.keyid, other.withheld.keyid])],
-  });
+  return provedByStubs(
+    `The service has signed two stubs of ${nameOfEvent(eventName(one))} that contradict each other.`,
+    {
+      logId: one.withheld.log,
+      receiptKeys: [...new Set([one.withheld.keyid, other.withheld.keyid])],
+    },
+  );
 }
 
-function provedByStubs(sentence: string, signers: Pick<ProvedMisbehaviour, 'logId' | 'receiptKeys'>): ProvedMisbehaviour {
+function provedByStubs(
+  sentence: string,
+  signers: Pick<ProvedMisbehaviour, 'logId' | 'receiptKeys'>,
+): ProvedMisbehaviour {
   return { sentence, ...signers, checkpointKeys: [], witnessKeys: [] };
 }
 

@@ -1,6 +1,6 @@
 // Only a finding or a missing input excuses a check.
 import { describe, expect, test } from 'vitest';
-import { Findings, mostSevere, LOSS_CHECKS } from '../../src/audit/report/findings.ts';
+import { Findings, LOSS_CHECKS, mostSevere } from '../../src/audit/report/findings.ts';
 
 const LOST = { follows: LOSS_CHECKS, why: 'event 2 is lost, and later moves depend on it' } as const;
 

@@ -400,7 +400,9 @@ describe('the accounts used to judge chambers', () => {
     const served = [...entries, hidden];
     const { problems } = await audited({ entries, served }, { accounts: await watching([...own, hidden]) });
     expect(problems).toEqual([
-      expect.stringMatching(/^event 4 of did:\S+ is not covered by a checkpoint, although it is more than a minute old$/),
+      expect.stringMatching(
+        /^event 4 of did:\S+ is not covered by a checkpoint, although it is more than a minute old$/,
+      ),
     ]);
   });
 });

@@ -188,7 +188,8 @@ export class AccountLog {
   /** A registration may lack its request. Other unsigned lines are checked against their own payload if the caller allows them. */
   #unsignedProblem(event: AccountEvent): string | undefined {
     if (event.withheld !== undefined) return this.#stubProblem(event);
-    if (event.type === register.event) return event.payload.walletProof && 'contains a wallet proof without its request';
+    if (event.type === register.event)
+      return event.payload.walletProof && 'contains a wallet proof without its request';
     if (!this.#context.policy.allowUnsigned)
       return 'has no signature: it is forged, or was accepted in development mode (--allow-unsigned)';
     this.unsignedLines++;

@@ -84,7 +84,8 @@ function judgeReference(audit: ChamberAudit, reference: AccountReference, accoun
     ...account.contractProofs.map((proof) => contractProblem(proof, reference.did, context.contractProofs)),
     originProblem(audit, reference, account),
   );
-  const referenceProblem = accountEventId === undefined ? unnamedWalletProblem(reference, account) : namedLineProblem(reference, account);
+  const referenceProblem =
+    accountEventId === undefined ? unnamedWalletProblem(reference, account) : namedLineProblem(reference, account);
   const problem = mostSevere(account.problem, referenceProblem, accountProblem);
   if (problem === undefined && !isBacked(reference, account)) return;
   const named = typeof problem === 'string' ? `event ${eventId}: ` : '';

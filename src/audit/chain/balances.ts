@@ -13,7 +13,8 @@ export async function compareBalances(
   asked: AskedChain,
 ): Promise<void> {
   const tokenChain = decisions.state?.tokenChain ?? null;
-  const doubt = tokenChain === null || balanceClaims.length > 0 ? undefined : await chainDoubt(tokenChain.chainId, asked);
+  const doubt =
+    tokenChain === null || balanceClaims.length > 0 ? undefined : await chainDoubt(tokenChain.chainId, asked);
   if (doubt !== undefined) findings.assess('balances', [1], { doubt }, 'event 1: ');
   await forEachConcurrently(balanceClaims, async (claim) => {
     const { eventId } = claim;

@@ -7,7 +7,7 @@ import { instantOf, toTimestamp } from '../../vocabulary/values.ts';
 import type { ChamberAudit, Claim } from '../chamber/chamber-audit.ts';
 import { BLOCK_LEAD_MILLIS_MAX, blockTimeProblem } from '../chamber/service-events.ts';
 import { lowerCase } from '../context.ts';
-import { mostSevere, LOSS_CHECKS, type Problem, type Reason } from '../report/findings.ts';
+import { LOSS_CHECKS, mostSevere, type Problem, type Reason } from '../report/findings.ts';
 import { compareBalances } from './balances.ts';
 import { type ContractForm, formOf } from './calls.ts';
 import type { AuditedChain, Transaction } from './chain-reader.ts';

@@ -49,7 +49,8 @@ export async function judgeFailure(failure: FailedDeployment, chain: AuditedChai
 
 /** If a contract rejects all known accounts, another account may succeed, so an honest service would have waited. */
 function noSuccessProblem(wanted: readonly ChainCall[], executed: readonly ExecutedCall[], block: bigint): Problem {
-  if (executed.some(({ outcome }) => outcome === 'refused')) return { doubt: `the RPC refuses to execute its call in block ${block}` };
+  if (executed.some(({ outcome }) => outcome === 'refused'))
+    return { doubt: `the RPC refuses to execute its call in block ${block}` };
   if (executed.some(({ outcome }) => outcome === 'no state')) return stateUnavailable(block);
   const failed = new Set(executed.filter(({ outcome }) => outcome === 'reverted').map(({ call }) => keyOf(call)));
   const open = wanted.find((call) => !failed.has(keyOf(call)));
@@ -66,7 +67,8 @@ async function successProblem(problem: string, transaction: Transaction | undefi
   const { from, to, input: data, value, gas, accessList, blockNumber } = transaction;
   const outcome = await chain.call({ from, to, data, value, gas, accessList }, blockNumber);
   if (outcome === 'reverted' || outcome === 'caller refused') return problem;
-  const why = outcome === 'success' ? 'as its transaction should have' : `and the RPC can’t execute it in ${blockNumber}`;
+  const why =
+    outcome === 'success' ? 'as its transaction should have' : `and the RPC can’t execute it in ${blockNumber}`;
   return { doubt: `${problem}, ${why}: the chain does not show why the transaction failed` };
 }
 

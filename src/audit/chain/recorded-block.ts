@@ -44,7 +44,11 @@ export async function judgeAt(
   const resultProblem =
     result === 'unknown' ? { doubt: `the RPC does not have the state of block ${blockNumber}` } : await judge(result);
   const timeProblem = blockTimeProblem(recorded, block, next, policy);
-  return typeof resultProblem === 'string' ? resultProblem : typeof timeProblem === 'string' ? timeProblem : (resultProblem ?? timeProblem);
+  return typeof resultProblem === 'string'
+    ? resultProblem
+    : typeof timeProblem === 'string'
+      ? timeProblem
+      : (resultProblem ?? timeProblem);
 }
 
 /**
@@ -84,7 +88,10 @@ function beyond(
 const CONCURRENT_MAX = 8;
 
 /** Processes all items, a few at a time; rejects with the first error. */
-export async function forEachConcurrently<Item>(items: Iterable<Item>, work: (item: Item) => Promise<void>): Promise<void> {
+export async function forEachConcurrently<Item>(
+  items: Iterable<Item>,
+  work: (item: Item) => Promise<void>,
+): Promise<void> {
   const left = [...items];
   const workOn = async () => {
     for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);

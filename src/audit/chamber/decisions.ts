@@ -143,7 +143,9 @@ const SOURCES: Readonly<Record<Effect, readonly ((event: MoveEvent) => unknown)[
 function requestedBody(event: MoveEvent): unknown {
   const text = event.request?.body;
   if (text === undefined || text === null) return impliedBody(event);
-  return parseBody(sliceOfEvent[event.type], { json: text === '' ? undefined : parseJson(text, READ_LIMITS.jsonValuesMax) });
+  return parseBody(sliceOfEvent[event.type], {
+    json: text === '' ? undefined : parseJson(text, READ_LIMITS.jsonValuesMax),
+  });
 }
 
 function impliedBody(event: MoveEvent): unknown {

@@ -117,7 +117,11 @@ export class ServiceEventChecks {
       const reason = state === null ? undefined : reasonProblem(event, state);
       if (reason !== undefined) this.#findings.judge('service-events', [eventId], `event ${eventId} ${reason}`);
       else if (event.type === 'chamber.committed' && event.payload.blockNumber === 0)
-        this.#findings.judge('service-events', [eventId], `event ${eventId} names block 0, which contains no transactions`);
+        this.#findings.judge(
+          'service-events',
+          [eventId],
+          `event ${eventId} names block 0, which contains no transactions`,
+        );
       else if (times === undefined) this.#findings.judge('service-events', [eventId]);
       else this.#forChain.push({ check: 'service-events', problem: `event ${eventId} ${times}` });
     } catch (error) {
@@ -211,7 +215,8 @@ export class ServiceEventChecks {
     if (signed.chainId !== recorded.chainId) return `is for chain ${signed.chainId}`;
     const [chain = recorded.chainId] = this.#context.chains;
     this.#context.chains.add(chain);
-    if (chain !== recorded.chainId) return `is for chain ${recorded.chainId}, although the log began with chain ${chain}`;
+    if (chain !== recorded.chainId)
+      return `is for chain ${recorded.chainId}, although the log began with chain ${chain}`;
     this.#relayers.add(signed.from);
     return undefined;
   }

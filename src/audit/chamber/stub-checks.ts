@@ -1,7 +1,7 @@
 // The check `withheld` for a chamber and its members' accounts.
 import type { Misbehaviour } from '../../tlog/misbehaviour.ts';
 import type { AuditContext } from '../context.ts';
-import { type Contradiction, contradictionOf, stubProblem, type StartedStub } from '../line/stub.ts';
+import { type Contradiction, contradictionOf, type StartedStub, stubProblem } from '../line/stub.ts';
 import type { Findings } from '../report/findings.ts';
 import type { AccountEventName } from '../report/report-types.ts';
 

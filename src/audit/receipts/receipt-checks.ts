@@ -142,14 +142,22 @@ export class ReceiptChecks {
       const elsewhere = this.#elsewhere.get(given.kept);
       const contradiction = lineProblem(given, matched, elsewhere);
       const fileProblem = elsewhere === undefined ? this.#outdatedFileProblem(given.parsed, terms) : undefined;
-      const signerProblem = this.#receiptKeyProblem(given, terms, fileProblem === undefined ? contradiction : undefined);
+      const signerProblem = this.#receiptKeyProblem(
+        given,
+        terms,
+        fileProblem === undefined ? contradiction : undefined,
+      );
       // A restored copy is a different log, where resending a creation creates a different chamber.
       const isOpen = elsewhere !== undefined && terms.logId === undefined;
-      const found = isOpen
-        ? { doubt: `${contradiction}: audit the service, which names its log` }
-        : contradiction;
+      const found = isOpen ? { doubt: `${contradiction}: audit the service, which names its log` } : contradiction;
       const problem = signerProblem ?? fileProblem ?? found;
-      return { ...given, isFromService: signerProblem === undefined, ...verdictOfProblem(problem), problem, line: matched?.line };
+      return {
+        ...given,
+        isFromService: signerProblem === undefined,
+        ...verdictOfProblem(problem),
+        problem,
+        line: matched?.line,
+      };
     });
   }
 
@@ -170,7 +178,10 @@ export class ReceiptChecks {
     const { eventId, keyid } = parsed;
     const named = `the receipt of event ${eventId}`;
     if (parsed.logId !== logId)
-      return { limit: 'another service', why: `${named} belongs to log ${parsed.logId}, but the lines to log ${logId}` };
+      return {
+        limit: 'another service',
+        why: `${named} belongs to log ${parsed.logId}, but the lines to log ${logId}`,
+      };
     const pinned = this.#pinned?.receipts;
     if (directory === undefined && keyid === pinned) return undefined;
     const problem = directory && keyProblem(parsed, pinned, directory);
@@ -245,7 +256,11 @@ function originOf({ targetUri }: Pick<ReceiptRequest, 'targetUri'>): string {
   return URL.canParse(targetUri) ? new URL(targetUri).origin : targetUri;
 }
 
-function lineProblem({ kept, parsed }: GivenReceipt, matched: MatchedLine | undefined, elsewhere?: EventPosition): string | undefined {
+function lineProblem(
+  { kept, parsed }: GivenReceipt,
+  matched: MatchedLine | undefined,
+  elsewhere?: EventPosition,
+): string | undefined {
   const { eventId, leaf } = parsed;
   const promised = `the service has signed a receipt of event ${eventId} with the leaf ${toHex(leaf)}`;
   if (elsewhere !== undefined)

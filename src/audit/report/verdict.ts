@@ -78,7 +78,9 @@ export async function diagnose(audit: ChamberAudit, rerun: Rerun): Promise<Diagn
     const isKept = (each: Located) =>
       isLineFinding(each) ||
       isAccountReceipt(each) ||
-      (kept.has(keyOf(each)) && !isAboutAny(each, altered.events) && !(isHistoryFinding(each) && subjectOf(each) > firstAltered));
+      (kept.has(keyOf(each)) &&
+        !isAboutAny(each, altered.events) &&
+        !(isHistoryFinding(each) && subjectOf(each) > firstAltered));
     consequences.push(...others.filter((each) => !isKept(each)));
     others = others.filter(isKept);
   }
@@ -269,8 +271,7 @@ function sentenceOf(eventIds: readonly number[], findings: readonly Located[]): 
   const [first] = findings;
   const { check = 'form', finding } = first ?? {};
   const own = capitalized(finding?.sentence ?? '');
-  if (isTreeCause(findings))
-    return 'The moves do not match the committed root: one was altered, added or omitted';
+  if (isTreeCause(findings)) return 'The moves do not match the committed root: one was altered, added or omitted';
   if (eventIds.length === 0) return OUTSIDE[check] ?? own;
   if (has('order')) return own;
   const event = `Event ${eventIds.join(' or event ')}`;

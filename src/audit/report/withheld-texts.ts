@@ -25,7 +25,10 @@ export function withheldIn(chambers: readonly Withheld[], isNamed = chambers.len
   const accountEvents = new Map<string, Set<number>>();
   for (const { did, eventId } of chambers.flatMap(({ withheldAccountEvents = [] }) => withheldAccountEvents))
     accountEvents.set(did, (accountEvents.get(did) ?? new Set()).add(eventId));
-  const accountGroups = [...accountEvents].map(([did, eventIds]) => ({ stream: `account of ${did}`, eventIds: [...eventIds] }));
+  const accountGroups = [...accountEvents].map(([did, eventIds]) => ({
+    stream: `account of ${did}`,
+    eventIds: [...eventIds],
+  }));
   const groups = [...chamberGroups, ...accountGroups].filter(({ eventIds }) => eventIds.length > 0);
   return { groups, count: groups.reduce((sum, { eventIds }) => sum + eventIds.length, 0) };
 }

@@ -138,9 +138,7 @@ export class Checkpoints {
       return written === undefined ? [] : [provedBy(written)];
     } catch (error) {
       if (error instanceof Unreachable) throw error;
-      return [
-        `the service’s tiles do not match its checkpoint of size ${newest.size}: ${(error as Error).message}`,
-      ];
+      return [`the service’s tiles do not match its checkpoint of size ${newest.size}: ${(error as Error).message}`];
     }
   }
 }

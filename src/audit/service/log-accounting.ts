@@ -218,7 +218,8 @@ export class LogAccounting {
 
   /** Lines written within the last minute may have become visible after the stream was judged. */
   #noteWithheld(stream: Stream, { unjudged }: LoggedStream): void {
-    const isNew = (at: Millis) => !isDue(at, { now: () => this.#startedAt }) && isDue(at, { now: () => this.#latestAt });
+    const isNew = (at: Millis) =>
+      !isDue(at, { now: () => this.#startedAt }) && isDue(at, { now: () => this.#latestAt });
     const withheld = unjudged.find(({ at }) => !isNew(at));
     if (withheld === undefined || this.#withheld.length >= PROBLEMS_MAX) return;
     const { eventId } = withheld;

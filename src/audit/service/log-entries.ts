@@ -72,8 +72,7 @@ export class LogEntries {
     const rows = (await service.index(log, after, count)).split('\n').slice(0, -1);
     for (let i = 0; i < count; i++) {
       const leaf = parseIndexedLeaf(rows[i] ?? '');
-      if (leaf?.index !== after + i)
-        throw new BrokenIndex(`the index does not name the event of entry ${after + i}`);
+      if (leaf?.index !== after + i) throw new BrokenIndex(`the index does not name the event of entry ${after + i}`);
       this.#place(leaf);
     }
   }
