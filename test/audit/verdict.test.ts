@@ -82,11 +82,7 @@ describe('the first sentence', () => {
       lines.toSpliced(5, 0, '{}'),
       'Line 6 (counted as event 6) has no type: it is not an event record.',
     ],
-    [
-      'a move omitted by the service',
-      rechained(records.toSpliced(10, 1)),
-      'The moves do not match the committed root',
-    ],
+    ['a move omitted by the service', rechained(records.toSpliced(10, 1)), 'The moves do not match the committed root'],
     [
       'a different root',
       rechained(withPayload(19, { merkleRoot: `0x${'12'.repeat(32)}` })),

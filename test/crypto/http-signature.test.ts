@@ -156,7 +156,7 @@ describe('additional signatures', () => {
   );
 
   it.each<[string, ReturnType<typeof foreign>, string]>([
-    ['more than four', foreign(FOREIGN_LABELS_MAX + 1), 'at most 4 labels beside sig1'],
+    ['more than four', foreign(FOREIGN_LABELS_MAX + 1), 'at most 4 labels besides sig1'],
     ['a duplicate label', { inputs: ['p=()', 'p=()'], signatures: ['p=:AAAA:'] }, 'each label occurs once'],
     ['a duplicate signature', { inputs: ['p=()'], signatures: ['p=:AAAA:', 'p=:AAAA:'] }, 'each label occurs once'],
     ['a duplicate sig1', { inputs: [own.signatureInput], signatures: [own.signature] }, 'each label occurs once'],

@@ -153,7 +153,9 @@ describe('lines more than a minute old', () => {
       const problem = await step(url, temporaryFolder()).catch((error: unknown) => error);
       expect(problem).toBeInstanceOf(Inconsistent);
       const { message, file } = problem as Inconsistent;
-      expect(message).toMatch(/^event \d of chamber \d is not covered by a checkpoint, although it is more than a minute old;/);
+      expect(message).toMatch(
+        /^event \d of chamber \d is not covered by a checkpoint, although it is more than a minute old;/,
+      );
       expect(entries.map(({ line }) => line)).toContain(JSON.parse(readFileSync(file, 'utf8')).line);
     },
   );
