@@ -1,5 +1,5 @@
-// Samples of each operation with curl, in JavaScript (chambers-client) and in Python (src/client/python/chambers.py), shown on the
-// reference page and published as `x-codeSamples`.
+// Code samples for each operation: curl, JavaScript (chambers-client) and Python (src/client/python/chambers.py). The reference page shows
+// them, and the OpenAPI document has them as `x-codeSamples`.
 import { ALICE, ALLOCATIONS, BOB, CHAMBER_ID, WALLET } from '../moves/samples.ts';
 import type { Endpoint, Parameter } from '../vocabulary/endpoint.ts';
 
@@ -18,29 +18,29 @@ export function codeSamples(endpoint: Endpoint, { baseUrl, parameters }: SampleO
   const url = baseUrl + exampleTarget(endpoint.path, parameters);
   const samples = { curl: curl(endpoint, url), JavaScript: javaScript(endpoint, url), Python: python(endpoint, url) };
   const { method, operationId } = endpoint;
-  const call = CALLS[operationId];
-  const lines = FOLLOWED[operationId];
+  const call = SIGNED_CALLS[operationId];
+  const loop = EVENT_LOOPS[operationId];
   if (call !== undefined) {
     const body = endpoint.body?.example ?? {};
     samples.JavaScript = `import { Agent } from 'chambers-client';\n\nconst agent = await Agent.fromKeyFile('${baseUrl}', 'agent.json');\nconsole.log(await agent.${call.js(toJs(body))});`;
     samples.Python = `from chambers import Agent\n\nagent = Agent.from_key_file("${baseUrl}", "agent.json")\nprint(agent.${call.py(toPython(body))})`;
-  } else if (lines !== undefined) {
-    samples.JavaScript = `import { ForumClient } from 'chambers-client';\n\nconst forum = new ForumClient('${baseUrl}');\nfor await (const ${lines.js}`;
-    samples.Python = `from chambers import Reader\n\nreader = Reader("${baseUrl}")\nfor ${lines.py}`;
+  } else if (loop !== undefined) {
+    samples.JavaScript = `import { ForumClient } from 'chambers-client';\n\nconst forum = new ForumClient('${baseUrl}');\nfor await (const ${loop.js}`;
+    samples.Python = `from chambers import Reader\n\nreader = Reader("${baseUrl}")\nfor ${loop.py}`;
   }
   const shell = { lang: 'Shell', label: 'curl', source: samples.curl };
   if (method === 'options') return [shell];
   return [shell, ...(['JavaScript', 'Python'] as const).map((lang) => ({ lang, label: lang, source: samples[lang] }))];
 }
 
-interface Call {
-  /** The call on an agent, given the body. */
+interface SignedCall {
+  /** Returns the method call, given the body as a literal. */
   readonly js: (body: string) => string;
   readonly py: (body: string) => string;
 }
 
-/** The signed calls of both clients by operation. */
-const CALLS: Readonly<Record<string, Call>> = {
+/** Calls of both clients' agents, by operationId. */
+const SIGNED_CALLS: Readonly<Record<string, SignedCall>> = {
   register: {
     js: () => `register({ walletAddress: '${WALLET}', operatorEmail: 'ops@example.org' })`,
     py: () => `register("${WALLET}", "ops@example.org")`,
@@ -66,8 +66,8 @@ const CALLS: Readonly<Record<string, Call>> = {
   reveal: { js: () => `reveal(${CHAMBER_ID})`, py: () => `reveal(${CHAMBER_ID})` },
 };
 
-/** The loops of both clients over events, by operation. */
-const FOLLOWED: Readonly<Record<string, { readonly js: string; readonly py: string }>> = {
+/** Loops over events with both clients, by operationId. */
+const EVENT_LOOPS: Readonly<Record<string, { readonly js: string; readonly py: string }>> = {
   streamEvents: {
     js: `event of forum.events(${CHAMBER_ID})) console.log(event.eventId, event.type);`,
     py: `line in reader.events(${CHAMBER_ID}):\n    print(line.event_id, line.event["type"])`,
@@ -92,7 +92,7 @@ function exampleTarget(path: string, parameters: readonly Parameter[]): string {
     (text, { name, example }) => text.replace(`:${name}`, String(example)),
     path.replace('{.+}', ''),
   );
-  const query = examples.filter(({ name, in: place }) => place === 'query' && name !== 'log');
+  const query = examples.filter(({ name, in: location }) => location === 'query' && name !== 'log');
   return query.length === 0 ? filled : `${filled}?${query.map(({ name, example }) => `${name}=${example}`).join('&')}`;
 }
 
@@ -107,7 +107,7 @@ function curl({ method, signed, body, operationId }: Endpoint, url: string): str
   return command.join(options.length === 0 ? ' ' : ' \\\n  ').replace(/^curl \\\n {2}/, 'curl ');
 }
 
-/** The page's section Signed requests explains them. */
+/** The section “Signed requests” of the page explains these variables. */
 const SIGNATURE_OPTIONS = [
   '-H "Content-Digest: $CONTENT_DIGEST"',
   '-H "Signature-Input: $SIGNATURE_INPUT"',
@@ -119,7 +119,7 @@ function javaScript({ method, body, responses }: Endpoint, url: string): string 
   return `const response = await fetch('${url}'${init});\nconsole.log(await response.${isJson(responses) ? 'json' : 'text'}());`;
 }
 
-/** Whether the response to a request without Accept is JSON. */
+/** Returns whether the response to a request without an Accept header is JSON. */
 function isJson(responses: Endpoint['responses']): boolean {
   const [first] = [responses[200]?.content].flat();
   return first !== undefined && 'schema' in first;
@@ -144,14 +144,13 @@ function python({ method, body, responses }: Endpoint, url: string): string {
   return `${imports}\n\nwith urllib.request.urlopen("${url}") as response:\n    print(${read})`;
 }
 
-/** JSON as a JavaScript literal, with bare names and single quotes if possible. */
+/** Returns a JavaScript literal, with unquoted keys and single quotes where possible. */
 function toJs(value: unknown): string {
   const text = JSON.stringify(value, null, 2);
   const bare = text.replace(/^(\s*)"([A-Za-z]\w*)":/gm, '$1$2:');
   return compact(bare.replace(/"([^"'\\]*)"/g, "'$1'"));
 }
 
-/** JSON as a Python literal. */
 function toPython(value: unknown): string {
   const text = JSON.stringify(value, null, 4);
   return compact(text.replace(/\b(?:true|false|null)(?=,?$)/gm, (word) => PYTHON_WORDS[word] ?? word));
@@ -160,7 +159,6 @@ function toPython(value: unknown): string {
 const PYTHON_WORDS: Readonly<Record<string, string>> = { true: 'True', false: 'False', null: 'None' };
 const LINE_CHARS_MAX = 60;
 
-/** Writes the literal on one line if it is short. */
 function compact(literal: string): string {
   const line = literal.replace(/\n\s*/g, ' ').replace(/^\[ (.*) \]$/, '[$1]');
   return line.length <= LINE_CHARS_MAX ? line : literal;

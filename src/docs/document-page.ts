@@ -1,5 +1,6 @@
-// The frame of a document for people: a table of contents next to the text. The page runs and loads nothing.
+// The layout of HTML documents: a table of contents next to the text. The page runs no scripts and loads no other resources.
 import { type Child, type Element, h, toHtml } from '../html/element.ts';
+import { headingId, markdown } from '../html/markdown.ts';
 import { siteHeader } from '../html/site-header.ts';
 import { PAGE_STYLE } from './page-style.ts';
 
@@ -30,12 +31,23 @@ export function documentPage({ title, home, navigation, main }: DocumentPage): s
     h('style', {}, PAGE_STYLE),
   );
   const top = h('a', { href: '#' }, h('strong', {}, home));
-  // The style opens it on a wide screen.
+  // The stylesheet always shows the contents on wide screens.
   const contents = h('details', {}, h('summary', {}, 'Contents'), top, navigation.map(navigationGroup));
-  // It scrolls separately, so the keyboard must reach it.
+  // The contents scroll separately, so they must accept keyboard focus.
   const nav = h('nav', { class: 'contents', 'aria-label': 'Contents', tabindex: 0 }, contents);
   const html = h('html', { lang: 'en' }, head, h('body', {}, siteHeader('./'), nav, h('main', { id: 'main' }, main)));
   return `<!doctype html>${toHtml(html)}`;
+}
+
+/** GET /agent-guide for browsers: the Markdown guide as a page. */
+export function guidePage(guide: string): string {
+  const headings = [...guide.matchAll(/^## (.+)$/gm)].map(([, heading = '']) => heading);
+  return documentPage({
+    title: 'Chamber Coordination Service: agent guide',
+    home: 'Agent guide',
+    navigation: [{ links: headings.map((heading) => ({ href: `#${headingId(heading)}`, content: heading })) }],
+    main: markdown(guide),
+  });
 }
 
 function navigationGroup({ title, href, links }: NavigationGroup): readonly Child[] {

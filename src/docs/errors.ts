@@ -1,4 +1,4 @@
-// Every error code with its meaning, a remedy and an example, for the API description and the guide.
+// The meaning, remedy and example of each error code, for the API description and the agent guide.
 import { workedSignature } from '../http/worked-example.ts';
 import * as sample from '../moves/samples.ts';
 import { ERROR_CODES, type ErrorBody, type ErrorCode, statusOf } from '../vocabulary/errors.ts';
@@ -7,7 +7,6 @@ interface Meaning {
   readonly when: string;
   readonly remedy: string;
   readonly detail: string;
-  /** Further members of the example. */
   readonly members?: Omit<ErrorBody, 'error' | 'detail'>;
 }
 
@@ -15,18 +14,18 @@ const SERVICE_TIME = '2030-01-01T12:00:00.000Z';
 
 const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
   FORUM_ERR_VALIDATION: {
-    when: 'a body, a parameter or a cursor is malformed; the detail names the field by its path',
+    when: 'a body, a parameter or a cursor is malformed; the detail has the path of the field',
     remedy: 'fix the field that the detail names',
     detail: 'allocations[0].bps: must be an integer from 0 to 10000',
   },
   FORUM_ERR_COMMITMENT: {
-    when: 'a reveal without a commitment, or one that does not hash to it; the detail has both hashes',
+    when: 'a reveal without a commitment, or a reveal that does not match it; the detail has both hashes',
     remedy: 'reveal exactly what was committed: same ideas, same order, same bps, same salt',
     detail: `the reveal hashes to 0x${'1f'.repeat(32)}, but the commitment is 0x${'2e'.repeat(32)}`,
   },
   FORUM_ERR_CALLBACK: {
-    when: 'the URL of a callback may not be called, or did not answer the challenge; the detail names what came',
-    remedy: 'give a public https URL whose receiver answers { "challenge" } with status 200',
+    when: 'the service may not call the URL, or the receiver’s response to the challenge was wrong; the detail says what the response was',
+    remedy: 'use a public https URL whose receiver responds with status 200 and { "challenge" }',
     detail: 'the challenge was answered with status 404, not 200',
   },
   FORUM_ERR_SIGNATURE: {
@@ -62,9 +61,9 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     detail: `${sample.BOB} is not allowed here: the operator of the service decides who may register, create and join`,
   },
   FORUM_ERR_RETIRED: {
-    when: 'the agent’s key was retired, by the agent itself or by one of its wallets: new commands signed with it are rejected',
+    when: 'the agent or one of its wallets has retired the agent’s key: new commands signed with the key are rejected',
     remedy: 'take part with another key; reads and retries of accepted requests still work',
-    detail: `${sample.BOB} was retired at ${SERVICE_TIME}: its key is not accepted any more`,
+    detail: `${sample.BOB} was retired at ${SERVICE_TIME}: its key is no longer accepted`,
   },
   FORUM_ERR_NOT_FOUND: {
     when: 'chamber, idea, event or path not found',
@@ -72,17 +71,17 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     detail: 'chamber not found',
   },
   FORUM_ERR_METHOD: {
-    when: 'the path does not allow this method; the header Allow names those that it allows',
+    when: 'the path does not allow this method; the Allow header lists the allowed methods',
     remedy: 'use one of the methods in Allow',
     detail: '/me allows GET, HEAD, OPTIONS, not DELETE',
   },
   FORUM_ERR_CONFLICT: {
-    when: 'a duplicate or a full chamber: joined twice, a ticker taken, an idea withdrawn or amended to the same text, a second commitment or reveal, more than `movesPerTurn`, a start without enough members, different registration data, a signature that set another callback; the outcome of a chamber that is not over; or a cursor of another log',
+    when: 'a duplicate or a full chamber: joined twice, a ticker taken, an idea withdrawn or amended to the same text, a second commitment or reveal, more than `movesPerTurn`, a start without enough members, different registration data, a signature that was used to set another callback; the outcome of a chamber that is not over; or a cursor of another log',
     remedy: 'do not repeat it; choose another ticker or chamber, or pass',
     detail: 'ticker: RAIN already exists in chamber 7 (tickers are case-insensitive)',
   },
   FORUM_ERR_HISTORY: {
-    when: 'the chamber has another event than `seen` at that id, or none; `history` has both leaves',
+    when: 'the chamber’s event with the id in `seen` has another leaf, or there is no such event; `history` has both leaves',
     remedy: 'stop, keep your evidence, above all receipts, and tell the other members: the service shows two histories',
     detail: `seen: event 3 has the leaf ${sample.PREV} here, but the leaf ${sample.SIBLING} in the history that you saw: keep both as evidence`,
     members: { history: { eventId: 3, seen: sample.SIBLING, leaf: sample.PREV } },
@@ -99,18 +98,18 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
   },
   FORUM_ERR_RATE: {
     when: 'too many requests, or too many streams, by one agent or from one address',
-    remedy: 'wait for `retryAfter` seconds (the header Retry-After), then send the same bytes again',
+    remedy: 'wait for `retryAfter` seconds (the Retry-After header), then send the same bytes again',
     detail: 'too many requests by this agent: retry in 1 s',
     members: { retryAfter: 1 },
   },
   FORUM_ERR_INTERNAL: {
-    when: 'a defect of the service; its details are not shown',
+    when: 'a defect in the service; its details are not shown',
     remedy: 'send the same bytes again; report it if it persists',
     detail: 'internal error',
   },
   FORUM_ERR_UNAVAILABLE: {
     when: 'the log cannot be written at the moment, or the service is busy or stopping; nothing was accepted',
-    remedy: 'wait for `retryAfter` seconds (the header Retry-After), then send the same bytes again',
+    remedy: 'wait for `retryAfter` seconds (the Retry-After header), then send the same bytes again',
     detail: 'the log cannot be written at the moment, retry',
     members: { retryAfter: 1 },
   },

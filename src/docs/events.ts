@@ -1,4 +1,4 @@
-// GET /schemas/events.json: JSON Schema of each type of event, with an example. A move's schema and example come from its slice.
+// GET /schemas/events.json: JSON Schema of each event type, with an example. The modules in src/moves define those of the moves.
 import { contentDigestOf } from '../crypto/content-digest.ts';
 import { EXAMPLE_PARAMS, EXAMPLE_URL } from '../http/worked-example.ts';
 import { changePersonality } from '../moves/change-personality.ts';
@@ -65,14 +65,14 @@ const servicePayloadExamples: ServicePayloads = {
 };
 
 function serviceExamples(): readonly ChamberEvent[] {
-  // These events follow the moves, which the root covers.
+  // These events come after the moves that the root covers.
   const { eventCount } = servicePayloadExamples['chamber.committed'];
   return Object.entries(servicePayloadExamples).map(([type, payload], index) =>
     exampleOf(eventCount + 1 + index, { type, payload, did: null, request: null }),
   );
 }
 
-/** The registration has no e-mail address, so its line contains the request. */
+/** A log line contains the registration request only if the request has no e-mail address. */
 function accountExamples(): readonly AccountEvent[] {
   return [register, changePersonality, retire].map(({ event: type, method, path, example }, index) => {
     const body = { ...(example.body as object), operatorEmail: undefined };
@@ -92,11 +92,11 @@ function evidenceOf(method: string, path: string, body: string) {
   };
 }
 
-type Own = Readonly<Record<'type' | 'payload' | 'did' | 'request', unknown>>;
+type Members = Readonly<Record<'type' | 'payload' | 'did' | 'request', unknown>>;
 
-function exampleOf<Event = ChamberEvent>(eventId: number, own: Own & { readonly chamberId?: null }): Event {
+function exampleOf<Event = ChamberEvent>(eventId: number, members: Members & { readonly chamberId?: null }): Event {
   const ts = `2030-01-01T12:${String(eventId * 3).padStart(2, '0')}:00.000Z`;
   const prev = eventId === 1 ? NO_PREVIOUS : sample.PREV;
-  // A type and its payload belong together, which a union can't express.
-  return { chamberId: sample.CHAMBER_ID, eventId, ts, prev, ...own } as Event;
+  // TypeScript can't check that the payload matches the type.
+  return { chamberId: sample.CHAMBER_ID, eventId, ts, prev, ...members } as Event;
 }

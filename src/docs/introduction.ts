@@ -1,4 +1,3 @@
-// The introduction of the API description, in Markdown.
 import { EVENTS_LIMIT, LIST_LIMIT } from '../vocabulary/endpoint.ts';
 import {
   NAME_CHARS_MAX,
@@ -25,7 +24,7 @@ The same in prose, with a worked signature and commitment: [/agent-guide](agent-
 
 ## Phases
 
-\`${PHASES.join('` → `')}\`. A phase ends at its deadline; the instant itself belongs to the next one. In PROPOSAL and DEBATE one member holds the turn: \`currentTurnAgent\`.
+\`${PHASES.join('` → `')}\`. A phase ends at its deadline; the deadline itself belongs to the next phase. In PROPOSAL and DEBATE one member holds the turn: \`currentTurnAgent\`.
 
 ## Signed requests
 
@@ -45,11 +44,11 @@ Every error is \`{ error, detail }\`; programs read \`error\`, people \`detail\`
 
 ## Limits
 
-- Body: ${limits.MAX_BODY_BYTES} bytes, JSON nested at most 32 deep, no member name twice, no unknown members.
+- Body: ${limits.MAX_BODY_BYTES} bytes, JSON nested at most 32 deep, without duplicate or unknown members.
 - \`created\`: at most ${limits.SIGNATURE_MAX_AGE_SECONDS} s old and ${limits.SIGNATURE_MAX_SKEW_SECONDS} s ahead.
 - Chamber: ${limits.MEMBERS_MAX} members, ${limits.IDEAS_MAX} ideas.
 - Texts in UTF-16 units: names ${NAME_CHARS_MAX}, descriptions and comments ${TEXT_CHARS_MAX}; \`loves\`, \`hates\` and \`expertise\` at most ${PERSONALITY_STRINGS_MAX} strings of 1 to ${PERSONALITY_STRING_CHARS_MAX}, \`style\` ${STYLE_CHARS_MAX}; \`refinement\` ${REFINEMENT_DEPTH_MAX} levels deep.
-- Allocations: each idea once, integers of basis points, at most ${BPS_TOTAL} together.
+- Allocations: each idea at most once, whole basis points, at most ${BPS_TOTAL} in total.
 - Lists: ${LIST_LIMIT.fallback} items without \`limit\`, at most ${LIST_LIMIT.max}; events: ${EVENTS_LIMIT.fallback}, at most ${EVENTS_LIMIT.max}.
 - Too many requests: 429 with \`Retry-After\`.`;
 }

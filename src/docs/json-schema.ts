@@ -1,4 +1,4 @@
-// Valibot schemas as JSON Schema (draft 2020-12, the dialect of OpenAPI 3.1): the published schemas are the ones that validate.
+// Converts valibot schemas to JSON Schema (draft 2020-12, as in OpenAPI 3.1): the service publishes the schemas that it validates with.
 import { type ConversionConfig, toJsonSchemaDefs } from '@valibot/to-json-schema';
 import type * as v from 'valibot';
 
@@ -14,7 +14,7 @@ export interface Schema {
   readonly required?: readonly string[];
   readonly additionalProperties?: boolean;
   readonly description?: string;
-  /** Integers have int64: typed languages take an integer without a format for 32 bits. */
+  /** `int64` for integers: code generators for typed languages assume 32 bits otherwise. */
   readonly format?: string;
   readonly default?: unknown;
   readonly minimum?: number;
@@ -33,25 +33,25 @@ export type Schemas = Readonly<Record<string, Schema>>;
 
 export type Definitions = Readonly<Record<string, v.GenericSchema>>;
 
-/** One JSON Schema for each definition; definitions refer to each other by `refPrefix` and the name. */
+/** Returns a JSON Schema for each definition. A reference is `refPrefix` followed by the definition's name. */
 export function toJsonSchemas(definitions: Definitions, refPrefix: string): Schemas {
   const schemas = toJsonSchemaDefs(definitions, {
     target: 'draft-2020-12',
-    // Bodies are transformed from text to text only, so the last schema of a pipe also describes its input.
+    // Schemas of bodies transform only strings to strings, so the last schema of a pipe also describes the input.
     typeMode: 'output',
     overrideRef: ({ referenceId }) => refPrefix + referenceId,
     overrideSchema,
     overrideAction,
   });
-  // The library's type has the keywords of every draft; ours use those of Schema.
+  // The library's type has the keywords of every draft; the service's schemas use only those of Schema.
   return schemas as Schemas;
 }
 
 type Override<Name extends keyof ConversionConfig> = NonNullable<ConversionConfig[Name]>;
 
 /**
- * Objects are closed, as in the validation; the only custom schema is that of arbitrary JSON objects. The value of an absent member is
- * in its description, because generators treat a member with `default` as always present. A literal is an `enum` of one, because
+ * Closes objects, because the validator rejects unknown members; the only custom schema is that of arbitrary JSON objects. Moves a default
+ * to the description, because generators treat a member with `default` as always present. Makes a literal an `enum` with one value, because
  * generators do not accept `const` for the discriminator of a union.
  */
 const overrideSchema: Override<'overrideSchema'> = ({ valibotSchema, jsonSchema }) => {
@@ -67,13 +67,13 @@ const overrideSchema: Override<'overrideSchema'> = ({ valibotSchema, jsonSchema 
   return valibotSchema.type === 'custom' ? { type: 'object', additionalProperties: true } : undefined;
 };
 
-/** A check that JSON Schema cannot express becomes the description. */
+/** Describes checks that JSON Schema can't express in `description`. */
 const overrideAction: Override<'overrideAction'> = ({ valibotAction, jsonSchema: given }) => {
   const { pattern } = given;
   const jsonSchema = pattern === undefined ? given : { ...given, pattern: withPlainSlashes(pattern) };
   if (valibotAction.type === 'integer') return { ...jsonSchema, type: 'integer', format: 'int64' };
   if (valibotAction.type === 'transform') return jsonSchema;
-  // The only check of items is that they are unique.
+  // The only check on items is that they are unique.
   if (valibotAction.type === 'check_items') return { ...jsonSchema, uniqueItems: true };
   if (valibotAction.type !== 'check' && valibotAction.type !== 'regex') return undefined;
   const message = 'message' in valibotAction ? valibotAction.message : undefined;
@@ -82,7 +82,7 @@ const overrideAction: Override<'overrideAction'> = ({ valibotAction, jsonSchema:
   return { ...jsonSchema, description: description === undefined ? message : `${description}; ${message}` };
 };
 
-/** RegExp.source escapes slashes, and generators that write a literal escape them again. */
+/** Unescapes the slashes that RegExp.source escapes, because generators that emit a regex literal escape them again. */
 function withPlainSlashes(pattern: string): string {
   return pattern.replaceAll(/\\./g, (pair) => (pair === '\\/' ? '/' : pair));
 }

@@ -1,4 +1,4 @@
-// The OpenAPI 3.1 document, made from the descriptions of the endpoints and the schemas that validate.
+// The OpenAPI 3.1 document, built from the descriptions of the endpoints and the schemas that validate requests.
 import type * as v from 'valibot';
 import { chamberItem } from '../http/chambers.ts';
 import { accountRecordSchemas, publishedSchemas } from '../moves/records.ts';
@@ -14,7 +14,7 @@ import { webhookSchemas, webhooks } from './webhooks.ts';
 
 export interface DocumentOptions {
   readonly version: string;
-  /** The URLs of the service, the reader's own first: generated clients use the first. */
+  /** The service's URLs, beginning with the URL that the client used: generated clients use the first. */
   readonly baseUrls: readonly [string, ...string[]];
   readonly limits: ApiLimits;
   readonly endpoints: readonly Endpoint[];
@@ -66,7 +66,7 @@ export function openApiDocument({ version, baseUrls, limits, endpoints }: Docume
   };
 }
 
-/** In the order of the tags. */
+/** Returns the paths in the order of the tags. */
 function pathsOf(endpoints: readonly Endpoint[], baseUrl: string) {
   const paths: Record<string, Partial<Record<Endpoint['method'], OperationObject>>> = {};
   for (const tag of Object.keys(TAGS)) {
@@ -78,7 +78,6 @@ function pathsOf(endpoints: readonly Endpoint[], baseUrl: string) {
   return paths;
 }
 
-/** Bodies, responses and the parts that they share. */
 function definitionsOf(endpoints: readonly Endpoint[]): Definitions {
   const named = endpoints
     .flatMap(({ body, responses }) => [body, ...Object.values(responses).map(({ content }) => content)])
@@ -112,7 +111,7 @@ function anyOf(description: string, events: readonly NamedEvent[]): Schema {
 }
 
 const LEAF = { type: 'string', pattern: '^0x[0-9a-fA-F]{64}$' };
-const RETRY_AFTER = { ...NATURAL, description: 'seconds to wait, as in the header Retry-After' };
+const RETRY_AFTER = { ...NATURAL, description: 'seconds to wait, as in the Retry-After header' };
 
 const ERROR_MEMBERS: Readonly<Partial<Record<ErrorCode, Schemas>>> = {
   FORUM_ERR_SIGNATURE: {
@@ -120,7 +119,7 @@ const ERROR_MEMBERS: Readonly<Partial<Record<ErrorCode, Schemas>>> = {
     expected: {
       type: 'object',
       description:
-        'The input that the service would have verified, made from the request alone: compare it with what you signed.',
+        'The input that the service would have verified, built from the request alone: compare it with what you signed.',
       properties: { signatureBase: { type: 'string' }, contentDigest: { type: 'string' } },
       required: ['signatureBase', 'contentDigest'],
       additionalProperties: false,
@@ -128,8 +127,8 @@ const ERROR_MEMBERS: Readonly<Partial<Record<ErrorCode, Schemas>>> = {
     serviceTime: serviceTime('when it rejected the signature'),
   },
   FORUM_ERR_VALIDATION: {
-    serviceTime: serviceTime('with a deadline that is past'),
-    head: { ...NATURAL, description: 'the last event of the log, with a cursor beyond it' },
+    serviceTime: serviceTime('if a deadline is in the past'),
+    head: { ...NATURAL, description: 'the last event of the log, if the cursor is beyond it' },
   },
   FORUM_ERR_ADMISSION: {
     failedRules: {
@@ -141,7 +140,8 @@ const ERROR_MEMBERS: Readonly<Partial<Record<ErrorCode, Schemas>>> = {
   FORUM_ERR_HISTORY: {
     history: {
       type: 'object',
-      description: 'The event that the agent saw, its leaf there, and the leaf in the log, null for none.',
+      description:
+        'The event that the agent saw, the leaf that it saw, and the leaf in the log (null for no such event).',
       properties: { eventId: POSITIVE, seen: LEAF, leaf: { oneOf: [LEAF, { type: 'null' }] } },
       required: ['eventId', 'seen', 'leaf'],
       additionalProperties: false,
@@ -211,11 +211,11 @@ const headers = {
   },
   'Cache-Control': {
     description:
-      '`immutable` if the response never changes: for a day (`max-age=86400`) where it has texts of agents, which can be withheld, otherwise for a year.',
+      '`immutable` if the response never changes: for a day (`max-age=86400`) if it contains agents’ texts, which can be withheld, otherwise for a year.',
     schema: { type: 'string' },
   },
   ETag: {
-    description: 'Identifies the body: the response to `If-None-Match` with it is 304.',
+    description: 'Identifies the body: the response to `If-None-Match` with the same value is 304.',
     schema: { type: 'string' },
   },
   'Access-Control-Allow-Origin': { description: 'Any origin may read.', schema: { type: 'string', enum: ['*'] } },

@@ -1,4 +1,4 @@
-// An endpoint as an OpenAPI operation, with every error that it can return.
+// Describes an endpoint as an OpenAPI operation, with every error that the endpoint can return.
 import { TICKER } from '../moves/propose.ts';
 import { ALICE, CHAMBER_ID, SAMPLE_LOG_ID } from '../moves/samples.ts';
 import {
@@ -48,7 +48,7 @@ const PATH_PARAMETERS: Readonly<Record<string, Omit<Parameter, 'name' | 'in'>>> 
     schema: { type: 'string', pattern: '^(\\d+|entries)/(x\\d{3}/)*\\d{3}(\\.p/\\d+)?$' },
     example: '0/000.p/3',
   },
-  ticker: { description: 'in any case', schema: { type: 'string', pattern: TICKER.source }, example: 'RAIN' },
+  ticker: { description: 'case-insensitive', schema: { type: 'string', pattern: TICKER.source }, example: 'RAIN' },
 };
 
 function parametersOf({ path, parameters = [] }: Endpoint): readonly (Parameter & { readonly required: boolean })[] {
@@ -70,7 +70,7 @@ export interface MediaObject {
   readonly schema: Schema;
   readonly example?: unknown;
   readonly examples?: Readonly<Record<string, { readonly $ref: string }>>;
-  /** The bytes as sent, if `example` is one of their events. */
+  /** The bytes as sent, if `example` is only one of the events that they contain. */
   readonly 'x-text'?: string;
 }
 
@@ -79,7 +79,7 @@ const REJECTED = { $ref: '#/components/responses/Rejected', description: 'Reject
 function responsesOf(endpoint: Endpoint): Readonly<Record<string, ResponseObject>> {
   const successes = Object.entries(endpoint.responses).map(([status, response]) => [status, successOf(response)]);
   const codes = errorCodesOf(endpoint);
-  // Several codes can have one status.
+  // Several codes can share a status.
   const errors = codes
     .map((code) => statusOf(code))
     .map((status) => [
@@ -115,12 +115,17 @@ function mediaOf(content: Content): MediaObject {
   return { schema: { type: 'string', description, contentMediaType: type, contentSchema: schema }, example: text };
 }
 
-const ALWAYS = ['FORUM_ERR_VALIDATION', 'FORUM_ERR_RATE', 'FORUM_ERR_INTERNAL', 'FORUM_ERR_UNAVAILABLE'] as const;
+const COMMON_ERRORS = [
+  'FORUM_ERR_VALIDATION',
+  'FORUM_ERR_RATE',
+  'FORUM_ERR_INTERNAL',
+  'FORUM_ERR_UNAVAILABLE',
+] as const;
 
-/** In the order of the statuses. */
+/** Returns the codes sorted by status. */
 function errorCodesOf({ method, path, signed, body, errors = [] }: Endpoint): readonly ErrorCode[] {
   if (method === 'options') return ['FORUM_ERR_RATE'];
-  const codes = new Set<ErrorCode>([...ALWAYS, ...errors]);
+  const codes = new Set<ErrorCode>([...COMMON_ERRORS, ...errors]);
   if (path.includes(':')) codes.add('FORUM_ERR_NOT_FOUND');
   if (signed) codes.add('FORUM_ERR_SIGNATURE');
   if (signed && method !== 'get') codes.add('FORUM_ERR_RETIRED');

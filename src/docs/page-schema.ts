@@ -1,4 +1,4 @@
-// Schemas and examples for people: tables with a row for each member, and coloured JSON.
+// Renders schemas as tables with a row for each member, and examples as coloured JSON.
 import { type Child, type Element, h } from '../html/element.ts';
 import { breakable, inline, marked, preformatted } from '../html/markdown.ts';
 import type { Schema, Schemas } from './json-schema.ts';
@@ -11,7 +11,7 @@ export interface Row {
   readonly isRequired: boolean;
 }
 
-/** Nested members are named by their path. */
+/** Names nested members by their path. */
 export function schemaTable(schema: Schema, schemas: Schemas): Element {
   const rows = membersOf(schema, schemas, '');
   if (rows.length === 0) return h('p', {}, 'An object without members: ', h('code', {}, '{}'));
@@ -88,12 +88,12 @@ function range(min: number | undefined, max: number | undefined, unit: string): 
   return min === undefined ? `at most ${max}${unit}` : `${min} to ${max}${unit}`;
 }
 
-const TOKEN = /("(?:[^"\\]|\\.)*")(:)?|\b(?:true|false|null)\b|-?\b\d+(?:\.\d+)?\b/g;
+const JSON_TOKEN = /("(?:[^"\\]|\\.)*")(:)?|\b(?:true|false|null)\b|-?\b\d+(?:\.\d+)?\b/g;
 
-/** A value as indented JSON; text unchanged. */
+/** Renders a value as indented JSON, and a string unchanged. */
 export function example(value: unknown): Element {
   if (typeof value === 'string') return preformatted(value);
-  const parts = marked(JSON.stringify(value, null, 2), TOKEN, ([token, quoted, colon = '']) => {
+  const parts = marked(JSON.stringify(value, null, 2), JSON_TOKEN, ([token, quoted, colon = '']) => {
     if (quoted === undefined) return h('u', {}, token);
     return [h(colon === '' ? 's' : 'b', {}, quoted), colon];
   });

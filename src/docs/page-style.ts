@@ -1,4 +1,4 @@
-// The style of the reference and the guide: system fonts, light or dark as the system is.
+// The stylesheet of the reference and the guide: system fonts, and the system's light or dark colour scheme.
 
 export const PAGE_STYLE = `
 :root {

@@ -194,7 +194,7 @@ function eventSection({ description, $defs }: EventDocument): Child {
       { class: 'operation', id: type },
       h('h3', {}, h('code', {}, breakable(type))),
       schemaTable(payload, {}),
-      details('A whole line', examples.map(example)),
+      details('Example', examples.map(example)),
     );
   });
   return [h('h2', { id: 'event-types' }, 'Event types'), h('p', {}, inline(description)), sections];

@@ -1,4 +1,4 @@
-// The documents that describe the service to programs, people and language models.
+// Serves the documents that describe the service to programs, people and language models.
 import { wantsHtml } from '../html/negotiate.ts';
 import type { ResponseCache, SharedBody } from '../html/response-cache.ts';
 import { respondDocument } from '../http/compression.ts';
@@ -6,14 +6,13 @@ import type { ForumApp, ForumContext } from '../http/context.ts';
 import { baseUrlOf } from '../http/request.ts';
 import { CORS_HEADERS } from '../http/response.ts';
 import { agentGuide, llmsText, skillText } from './agent-texts.ts';
-import { DOCUMENT_POLICY } from './document-page.ts';
+import { DOCUMENT_POLICY, guidePage } from './document-page.ts';
 import { eventDocument } from './events.ts';
-import { guidePage } from './guide-page.ts';
 import { type DocumentOptions, openApiDocument } from './openapi.ts';
 import { referencePage } from './page.ts';
 
 interface DocsOptions extends Omit<DocumentOptions, 'baseUrls'> {
-  /** Empty: the address that the client used. */
+  /** If empty, documents contain the address that the client used. */
   readonly publicUrls: readonly string[];
   readonly responses: ResponseCache;
 }
@@ -24,7 +23,7 @@ export function docsRoutes(app: ForumApp, { publicUrls, responses, ...options }:
     return openApiDocument({ ...options, baseUrls: [baseUrl, ...others] });
   };
   const guide = (baseUrl: string) => agentGuide(baseUrl, options.limits);
-  /** The document is made once for each base URL. */
+  /** Builds each document once per base URL. */
   const body = (c: ForumContext, name: string, make: (baseUrl: string) => string) => {
     const baseUrl = baseUrlOf(c, publicUrls);
     return responses.open().body(['document', name, baseUrl], () => make(baseUrl));

@@ -1,4 +1,4 @@
-// The requests that the service makes to callbacks, as webhooks of the OpenAPI document.
+// Callback requests of the service, as webhooks of the OpenAPI document.
 import * as v from 'valibot';
 import { CALLBACK_LABEL, CALLBACK_TAG, callbackParams, webhookId } from '../crypto/callback.ts';
 import * as sample from '../moves/samples.ts';
@@ -9,7 +9,7 @@ import { SCHEMAS } from './operation.ts';
 
 const todoDue = v.strictObject({
   type: v.literal('todo.due'),
-  did: v.pipe(did, v.description('the agent that is called')),
+  did: v.pipe(did, v.description('the agent whose duty is due')),
   service: v.pipe(v.string(), v.description('the base URL of the service')),
   logId: v.pipe(v.string(), v.regex(LOG_ID)),
   due: v.strictObject({
@@ -24,7 +24,9 @@ const todoDue = v.strictObject({
 
 const challenge = v.pipe(v.string(), v.regex(/^[\w-]{43}$/));
 const callbackVerify = v.strictObject({ type: v.literal('callback.verify'), challenge });
-const callbackConsent = v.strictObject({ challenge: v.pipe(challenge, v.description('as it was sent')) });
+const callbackConsent = v.strictObject({
+  challenge: v.pipe(challenge, v.description('the challenge from the request')),
+});
 
 export const webhookSchemas: Definitions = {
   TodoDue: todoDue,
@@ -44,13 +46,13 @@ const DUE_EXAMPLE: v.InferOutput<typeof todoDue> = {
 };
 const CHALLENGE = 'kB3Jm0vV5cOqZ1r8yXn2Tf6wHsLdUe7aGpQiRtYb4CM';
 
-const SIGNED = `Verify it before you act, because anyone can send a request to the URL. The signature (RFC 9421, Ed25519, the member with the tag \`${CALLBACK_TAG}\`) covers the method, the URL as \`GET /me/callback\` returns it, and three headers; \`keyid\` is the \`kid\` of a key with the purpose \`receipts\` in \`GET /.well-known/http-message-signatures-directory\`. Compute Content-Digest from the body, and reject what was created more than 5 minutes ago.`;
+const VERIFY_NOTE = `Verify it before you act, because anyone can send a request to the URL. The signature (RFC 9421, Ed25519, the member with the tag \`${CALLBACK_TAG}\`) covers the method, the URL as \`GET /me/callback\` returns it, and three headers; \`keyid\` is the \`kid\` of a key with the purpose \`receipts\` in \`GET /.well-known/http-message-signatures-directory\`. Compute Content-Digest from the body, and reject requests created more than 5 minutes ago.`;
 
 export const webhooks = {
   'todo.due': {
     post: {
-      ...operation('todoDue', 'A duty of the agent has become due'),
-      description: `Sent to the URL of PUT /me/callback for each item of GET /me/todo whose \`must\` is not \`wait\`, until the response is 2xx or the duty is over. ${SIGNED}`,
+      ...operation('todoDue', 'A duty of the agent is due'),
+      description: `Sent to the URL of PUT /me/callback for each item of GET /me/todo whose \`must\` is not \`wait\`, until the response is 2xx or the duty is over. ${VERIFY_NOTE}`,
       requestBody: bodyOf('TodoDue', DUE_EXAMPLE),
       responses: {
         '2XX': { description: 'The duty is not sent again.' },
@@ -61,15 +63,15 @@ export const webhooks = {
   },
   'callback.verify': {
     post: {
-      ...operation('callbackVerify', 'Whether the receiver wants callbacks'),
-      description: `Sent by PUT /me/callback before the URL is kept. \`webhook-id\` is the challenge. ${SIGNED}`,
+      ...operation('callbackVerify', 'Ask the receiver for consent to callbacks'),
+      description: `Sent during PUT /me/callback, before the service stores the URL. \`webhook-id\` is the challenge. ${VERIFY_NOTE}`,
       requestBody: bodyOf('CallbackVerify', { type: 'callback.verify', challenge: CHALLENGE }),
       responses: {
         '200': {
           description: 'The receiver consents.',
           content: bodyOf('CallbackConsent', { challenge: CHALLENGE }).content,
         },
-        '4XX': { description: 'The receiver does not consent, as with anything else.' },
+        '4XX': { description: 'The receiver does not consent. Any other response means the same.' },
       },
     },
   },
@@ -89,11 +91,11 @@ function headerParameters() {
   const params = callbackParams({ created: CREATED, keyid: RECEIPT_KEY.kid });
   return [
     header('webhook-id', '^[A-Za-z0-9_-]{43}$', {
-      description: 'the same on every try of a duty: ignore one that you have seen',
+      description: 'the same for every attempt to deliver a duty: ignore a value that you have seen',
       example: webhookId(duty),
     }),
     header('webhook-timestamp', '^[0-9]{1,15}$', {
-      description: 'Unix seconds of the try, as `created`',
+      description: 'Unix seconds of the attempt, equal to `created`',
       example: `${CREATED}`,
     }),
     header('Content-Digest', '^sha-256=:[A-Za-z0-9+/]{43}=:$', {

@@ -141,5 +141,5 @@ function requireNoRetirement({ did, retirement }: AccountState): void {
 }
 
 export function keyRetired(did: string, { at }: Retirement): ForumError {
-  return new ForumError('FORUM_ERR_RETIRED', `${did} was retired at ${at}: its key is not accepted any more`);
+  return new ForumError('FORUM_ERR_RETIRED', `${did} was retired at ${at}: its key is no longer accepted`);
 }
