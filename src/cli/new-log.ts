@@ -1,7 +1,7 @@
-// Continues a database under a new logId, after a restore that lost published lines. The old log's last checkpoint stays public and its
-// keys keep signing, so that readers can still prove what they kept of the old log.
+// `chambers new-log`: continues a database under a new logId after a restore that lost published lines. The old log's last checkpoint stays
+// public and its keys keep signing, so that the lines that others kept of the old log can still be proven.
 import { readConfig } from '../config.ts';
-import { bequeathKeyFile, defaultKeyFile, readAnyKeyFile } from '../keys/key-file.ts';
+import { copyKeyFileForLog, defaultKeyFile, readAnyKeyFile } from '../keys/key-file.ts';
 import { COPIED_FROM } from '../log/found-log.ts';
 import { newLogId, SERVICE_KEYS, toKeyIds } from '../log/log-id.ts';
 import { readWholeLog, writeWholeLog } from '../log/open-log.ts';
@@ -15,7 +15,7 @@ import { CommandError, printMembers, printNotice } from './output.ts';
 
 export const newLogCommand: CommandSpec = {
   name: 'new-log',
-  summary: 'Continues a restored database as another log, while no service runs on it, and keeps the last checkpoint',
+  summary: 'Continues a restored database as a new log, while no service runs on it, and keeps the last checkpoint',
   options: { '--key-file <file>': 'the key file (default: SERVICE_KEY_FILE, or the one next to the database)' },
   examples: ['new-log', 'new-log --key-file=/etc/chambers/keys.json'],
   run: async ({ options: { 'key-file': named }, isJson }) => {
@@ -23,7 +23,7 @@ export const newLogCommand: CommandSpec = {
     const database = DATABASE_URL ?? DATABASE_PATH;
     const { logId, copiedFrom, keyIds, isEmpty } = await readState(database);
     if (isEmpty) throw new CommandError('usage', 'the database has no lines: put a copy of the log in its place first');
-    // A backup has its own id, and the keys of the log that it was made from.
+    // A backup has its own logId, but the keys of the log that it is a copy of.
     const defaults = [logId, copiedFrom].map((id) => defaultKeyFile(DATABASE_PATH, id));
     const [ofLog = '', ofSource = ''] = defaults;
     const configured = named ?? SERVICE_KEY_FILE;
@@ -44,16 +44,16 @@ export const newLogCommand: CommandSpec = {
     const former: FormerLog | undefined = opened && { logId: opened.logId, size: opened.size, note: note as string };
     const renewedId = newLogId();
     const keyFile = SERVICE_KEY_FILE ?? defaultKeyFile(DATABASE_PATH, renewedId);
-    // The keys come first: otherwise a log could have the new id without keys.
+    // The key file is written first: otherwise a crash could leave the log with the new id but without keys.
     const prepare = () => {
-      bequeathKeyFile(before, keyFile, renewedId);
+      copyKeyFileForLog(before, keyFile, renewedId);
     };
     const renewed = await writeWholeLog(database, (log) => renewLog(log, { logId: renewedId, former, prepare }));
     const published = { formerLog: former?.logId ?? null, formerSize: former?.size ?? null };
     printMembers(isJson, { ...renewed, keyFile, ...published });
     printNotice(
       isJson,
-      'With several nodes, copy the key file to each of them. Consumers of the old log get 409 and start again.',
+      'With several nodes, copy the key file to each node. Consumers of the old log get 409 and start again.',
     );
   },
 };

@@ -1,5 +1,5 @@
-// The only code that replaces files. Files are replaced atomically, and content and name are durable when a function returns. Node's modules are
-// loaded on use, because the client's bundles also run in browsers.
+// The only code that replaces files. It replaces them atomically, and a file's content and name are durable when a function returns. Node's
+// modules are loaded on use, because the client's bundles also run in browsers.
 import type { FileHandle } from 'node:fs/promises';
 
 type Content = string | Uint8Array;
@@ -7,11 +7,11 @@ type Content = string | Uint8Array;
 interface FileOptions {
   /** The mode of the new file; the umask applies. */
   readonly mode?: number;
-  /** Keep owner and mode of a replaced file: root may replace the file of another user. */
+  /** Keep the owner and mode of a replaced file, because root may replace another user's file. */
   readonly keepsOwner?: boolean;
 }
 
-interface Placement {
+interface MoveOptions {
   /** Fail with EEXIST if the file exists. */
   readonly isNew: boolean;
 }
@@ -34,7 +34,7 @@ export function createFileSync(path: string, content: Content, options: FileOpti
   writeWholeSync(path, content, { ...options, isNew: true });
 }
 
-async function writeWhole(path: string, content: Content, options: FileOptions & Placement): Promise<void> {
+async function writeWhole(path: string, content: Content, options: FileOptions & MoveOptions): Promise<void> {
   const { chmod, chown, rm, stat, writeFile } = fs().promises;
   const former = options.keepsOwner ? await stat(path).catch(ifMissing) : undefined;
   const draft = draftOf(path);
@@ -50,7 +50,7 @@ async function writeWhole(path: string, content: Content, options: FileOptions &
   }
 }
 
-function writeWholeSync(path: string, content: Content, options: FileOptions & Placement): void {
+function writeWholeSync(path: string, content: Content, options: FileOptions & MoveOptions): void {
   const { chmodSync, chownSync, rmSync, statSync, writeFileSync } = fs();
   const former = options.keepsOwner ? statSync(path, { throwIfNoEntry: false }) : undefined;
   const draft = draftOf(path);
@@ -68,22 +68,22 @@ function writeWholeSync(path: string, content: Content, options: FileOptions & P
 
 const DRAFT_NAME_CHARS = 8;
 
-/** Returns a random name in the same folder, because two writers of a file must not share a draft. */
+/** Returns a random name in the same folder, because two writers of one file must not share a draft. */
 export function draftOf(path: string): string {
   return `${path}.${globalThis.crypto.randomUUID().slice(0, DRAFT_NAME_CHARS)}.partial`;
 }
 
 /** Flushes a complete file, such as a draft, and renames it within its folder. */
-export async function moveFile(draft: string, path: string, { isNew }: Placement): Promise<void> {
+export async function moveFile(draft: string, path: string, { isNew }: MoveOptions): Promise<void> {
   const { link, rename, unlink } = fs().promises;
   await flush(draft);
   if (isNew) {
     try {
-      // A rename would replace a file that has appeared meanwhile.
+      // A rename would replace a file that another process has just created.
       await link(draft, path);
       await unlink(draft);
     } catch (error) {
-      requireRenaming(path, error);
+      requireRenameAllowed(path, error);
       await rename(draft, path);
     }
   } else {
@@ -92,7 +92,7 @@ export async function moveFile(draft: string, path: string, { isNew }: Placement
   await flushFolder(folderOf(path));
 }
 
-function moveFileSync(draft: string, path: string, { isNew }: Placement): void {
+function moveFileSync(draft: string, path: string, { isNew }: MoveOptions): void {
   const { linkSync, renameSync, unlinkSync } = fs();
   flushSync(draft);
   if (isNew) {
@@ -100,7 +100,7 @@ function moveFileSync(draft: string, path: string, { isNew }: Placement): void {
       linkSync(draft, path);
       unlinkSync(draft);
     } catch (error) {
-      requireRenaming(path, error);
+      requireRenameAllowed(path, error);
       renameSync(draft, path);
     }
   } else {
@@ -110,28 +110,28 @@ function moveFileSync(draft: string, path: string, { isNew }: Placement): void {
 }
 
 /**
- * Throws the error of a link, unless a rename may be used instead: exFAT and SMB have no links. On these a file that appears between this check and
- * the rename is replaced; they offer nothing to prevent that.
+ * Throws the error of link(), unless a rename may be used instead, because exFAT and SMB have no hard links. There, a file created between
+ * this check and the rename is lost; these file systems offer no way to prevent that.
  */
-function requireRenaming(path: string, error: unknown): void {
+function requireRenameAllowed(path: string, error: unknown): void {
   const { code } = error as NodeJS.ErrnoException;
   if (code === 'EEXIST' || code === 'ENOENT') throw error;
   if (fs().existsSync(path)) throw Object.assign(new Error(`EEXIST: ${path} exists`), { code: 'EEXIST' });
 }
 
-/** Time for another process to finish its line. */
+/** The time that another process gets to finish its line. */
 const LINE_MILLIS = 200;
 
 /**
- * Appends a line of JSON to the file, which is created if it is missing. If a crash or a full disk left the last line incomplete, that
- * line is repaired first: a missing line break is added, a partial line is removed.
+ * Appends a line of JSON to the file, and creates a missing file. If a crash or a full disk left the last line incomplete, this function
+ * first adds the missing line break or removes the partial line.
  */
 export async function appendLine(path: string, line: string, { mode }: FileOptions = {}): Promise<void> {
   const file = await fs().promises.open(path, 'a+', mode);
   try {
     for (let tail = await tornTail(file); tail.text !== ''; tail = await tornTail(file)) {
       await new Promise((resolve) => setTimeout(resolve, LINE_MILLIS));
-      endTail(file.fd, tail);
+      repairTail(file.fd, tail);
     }
     await file.writeFile(`${line}\n`);
     await file.sync();
@@ -142,7 +142,7 @@ export async function appendLine(path: string, line: string, { mode }: FileOptio
 }
 
 /** Does nothing if the tail has changed. Synchronous, so that no other call can append a line before the truncation. */
-function endTail(fd: number, { text, begin, end }: Tail): void {
+function repairTail(fd: number, { text, begin, end }: Tail): void {
   const { fstatSync, ftruncateSync, readSync, writeSync } = fs();
   if (fstatSync(fd).size !== end) return;
   const bytes = Buffer.alloc(end - begin);
@@ -161,7 +161,7 @@ interface Tail {
 const TAIL_BYTES = 65_536;
 const LINE_BREAK = 0x0a;
 
-/** The text after the last line break. */
+/** Returns the text after the last line break. */
 async function tornTail(file: FileHandle): Promise<Tail> {
   const { size: end } = await file.stat();
   for (let length = Math.min(TAIL_BYTES, end); ; length = Math.min(2 * length, end)) {
@@ -196,7 +196,7 @@ export function makeFolder(path: string, { mode }: FileOptions = {}): void {
   }
 }
 
-/** Makes the names of the folder's files durable. */
+/** Makes the names in the folder durable. */
 export async function flushFolder(path: string): Promise<void> {
   if (isWindows()) return;
   await flush(path).catch(ifUnsupported);
@@ -239,7 +239,7 @@ function isWindows(): boolean {
   return process.platform === 'win32';
 }
 
-/** Some network file systems reject a flush of a folder. */
+/** Some network file systems can't flush a folder. */
 function ifUnsupported(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EINVAL') throw error;
 }

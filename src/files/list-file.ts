@@ -1,4 +1,4 @@
-// Lists that operators edit: files with one entry a line, in which # starts a comment. A running service rereads them when they change.
+// Lists that operators edit: files with one entry per line, in which # starts a comment. A running service rereads them when they change.
 import { closeSync, openSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { replaceFileSync } from './durable-file.ts';
 
@@ -7,18 +7,18 @@ const OWNER_ONLY = 0o600;
 const IF_PRESENT = { throwIfNoEntry: false } as const;
 
 interface WatchedFilesOptions {
-  /** undefined for a file that is not configured. */
+  /** A path is undefined if the file is not configured. */
   readonly paths: readonly (string | undefined)[];
-  /** Reads all of the files; throws an Error if one can't be read. */
+  /** Reads all the files; throws an Error if one can't be read. */
   readonly read: () => void;
-  /** Called after each reload that read the files. */
+  /** Called when a reload has read the files. */
   readonly onRead: () => void;
-  /** Called after each check that found the files readable. */
+  /** Called when a reload has succeeded, even if no file had changed. */
   readonly onChecked: () => void;
   readonly onProblem: (error: Error, reload: { readonly isForced: boolean }) => void;
 }
 
-/** Files that are read together: by `start`, when one of them changes, and at each forced reload. */
+/** Files that are read together: at the start, when one of them changes, and at each forced reload. */
 export class WatchedFiles {
   readonly #options: WatchedFilesOptions;
   #timer: NodeJS.Timeout | undefined;
@@ -78,8 +78,8 @@ export class WatchedFiles {
 }
 
 /**
- * Replaces the text of a list by what `edit` returns, undefined for no change, and returns whether the file changed. The file is replaced
- * atomically and keeps its mode and owner; it is created if `edit` has text for a missing one. Errors have one-line messages.
+ * Replaces a list with the text that `edit` returns (undefined: no change), and returns whether the file changed. The replacement is atomic
+ * and keeps the file's mode and owner. A missing file is created. Errors have one-line messages.
  */
 export function editListFile(path: string, edit: (text: string | undefined) => string | undefined): boolean {
   const found = statSync(path, IF_PRESENT);
@@ -106,7 +106,7 @@ function makeLock(lock: string): void {
   }
 }
 
-/** Throws an Error of one line, whose message begins with `cannot read`. */
+/** Throws an Error with a one-line message that begins with `cannot read`. */
 export function readListFile(path: string, { name = 'list', remedy = '' } = {}): string {
   try {
     return readFileSync(path, 'utf8');
@@ -123,7 +123,7 @@ export interface ListLine {
   readonly text: string;
 }
 
-/** The lines that have an entry. */
+/** Returns the lines that have an entry. */
 export function listLines(text: string): readonly ListLine[] {
   return text
     .split('\n')
@@ -131,12 +131,12 @@ export function listLines(text: string): readonly ListLine[] {
     .filter((line) => line.text !== '');
 }
 
-/** The entry of a line, without its comment; empty if there is none. */
+/** Returns a line's entry, without its comment; empty if the line has no entry. */
 export function entryOf(line: string): string {
   return line.replace(/#.*/, '').trim();
 }
 
-/** The text of a list with another line at its end. */
+/** Returns the text of a list with another line at its end. */
 export function withLine(text: string, line: string): string {
   return `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${line}\n`;
 }

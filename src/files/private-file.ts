@@ -1,10 +1,9 @@
-// Checks that only its owner can read a file with a secret.
 import { draftOf } from './durable-file.ts';
 
 const OWNER_ONLY = 0o600;
 const GROUP_AND_OTHERS = 0o077;
 
-/** Returns false on Windows and on file systems without modes, such as exFAT, which report the same mode for every file. */
+/** Returns whether other users can access the file; false on Windows and exFAT, which report the same mode for every file. */
 export function isOpenToOthers(path: string, platform: string = process.platform): boolean {
   if (platform === 'win32') return false;
   return hasOpenMode(path) && keepsModes(path);
@@ -14,7 +13,7 @@ function hasOpenMode(path: string): boolean {
   return (fs().statSync(path).mode & GROUP_AND_OTHERS) !== 0;
 }
 
-/** Whether a new file in the folder gets the mode it was created with. Returns true if no file can be created. */
+/** Returns whether a new file in the same folder gets the requested mode; true if no file can be created. */
 function keepsModes(path: string): boolean {
   const probe = draftOf(path);
   try {

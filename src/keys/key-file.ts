@@ -1,4 +1,4 @@
-// The file of the service's keys. Only its owner may read it, and it is always replaced as a whole.
+// The service's key file. Only its owner may read it, and it is always replaced as a whole.
 import { randomBytes } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -10,12 +10,12 @@ import { parseKeys, type ServiceKeys, withLogId, withNewKeys } from './service-k
 const OWNER_ONLY = { mode: 0o600, keepsOwner: true } as const;
 const FILE_BYTES_MAX = 1_048_576;
 
-/** Next to the database, with the log's id in its name, so that no two logs share the default. */
+/** Returns a path next to the database, with the log's id in the name, so that no two logs share the default. */
 export function defaultKeyFile(databasePath: string, logId: string): string {
   return join(dirname(databasePath), `service-keys-${logId}.json`);
 }
 
-/** Returns undefined if there is no file. Throws an Error of one line. */
+/** Returns undefined if there is no file. Throws an Error with a one-line message. */
 export function readKeyFile(path: string, logId: string): ServiceKeys | undefined {
   const text = readText(path);
   if (text === undefined) return undefined;
@@ -29,11 +29,11 @@ export function readKeyFile(path: string, logId: string): ServiceKeys | undefine
   }
 }
 
-/** Either the database was lost and the start has created an empty one, or it was restored from a backup. */
+/** Either the database was lost and the service created an empty one, or the database was restored from a backup. */
 const OTHER_LOG =
-  'restore the lost database or a copy of it; a copy is another log: chambers new-log continues it, and keeps these keys for it';
+  'restore the lost database or a copy of it; a copy is another log: chambers new-log continues it with these keys';
 
-/** Creates the file with new keys, unless another process has just created it. Returns the keys in the file. */
+/** Creates the file with new keys, unless the file exists. Returns the keys in the file. */
 export function createKeyFile(path: string, logId: string, now: Millis): ServiceKeys {
   try {
     createFileSync(path, newKeys(undefined, { logId, now, until: now }), OWNER_ONLY);
@@ -44,7 +44,7 @@ export function createKeyFile(path: string, logId: string, now: Millis): Service
   return readKeyFile(path, logId) as ServiceKeys;
 }
 
-/** Adds new keys to the file. The former keys sign until `until`, for chambers that pinned them. */
+/** Adds new keys to the file. The former keys stay valid until `until`, for chambers that pinned them. */
 export function rotateKeyFile(
   path: string,
   { now, until }: { readonly now: Millis; readonly until: Millis },
@@ -55,19 +55,18 @@ export function rotateKeyFile(
   return readKeyFile(path, logId) as ServiceKeys;
 }
 
-/** Writes the keys to `target`, which may be the same file, as those of a log that continues theirs. */
-export function bequeathKeyFile(path: string, target: string, logId: string): ServiceKeys {
+/** Writes the keys to `target`, which may be the same file, as the keys of the log `logId`, which continues the keys' former log. */
+export function copyKeyFileForLog(path: string, target: string, logId: string): ServiceKeys {
   replaceFileSync(target, withLogId(requireText(path), logId), OWNER_ONLY);
   return readKeyFile(target, logId) as ServiceKeys;
 }
 
-/** Reads the keys of any log. Returns undefined if there is no file. Throws an Error of one line. */
+/** Reads the keys of any log. Returns undefined if there is no file. Throws an Error with a one-line message. */
 export function readAnyKeyFile(path: string): ServiceKeys | undefined {
   const text = readText(path);
   return text === undefined ? undefined : parseKeys(text);
 }
 
-/** For a log in memory. */
 export function keysInMemory(logId: string, now: Millis): ServiceKeys {
   return parseKeys(newKeys(undefined, { logId, now, until: now }));
 }
@@ -87,7 +86,7 @@ function readText(path: string): string | undefined {
   try {
     const file = statSync(path);
     if (!file.isFile()) throw new Error('not a regular file');
-    if (isOpenToOthers(path)) throw new Error(`other users may use it: run chmod 600 ${path}`);
+    if (isOpenToOthers(path)) throw new Error(`other users can access it: run chmod 600 ${path}`);
     if (file.size > FILE_BYTES_MAX) throw new Error('too large for a key file');
     return readFileSync(path, 'utf8');
   } catch (error) {

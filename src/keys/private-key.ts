@@ -1,4 +1,4 @@
-// Ed25519 keys (RFC 8032) for node:crypto, from seeds of 32 bytes.
+// Ed25519 keys (RFC 8032) for node:crypto, from 32-byte seeds.
 import { createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto';
 import { base64urlnopad } from '@scure/base';
 
@@ -9,7 +9,7 @@ export function privateKeyOf(seed: Uint8Array): KeyObject {
   return createPrivateKey({ key: Buffer.concat([PKCS8_HEAD, seed]), format: 'der', type: 'pkcs8' });
 }
 
-/** Takes well under 1 ms, while the first key of a process takes @noble/ed25519 some 0.1 s. */
+/** Takes well under 1 ms; @noble/ed25519 takes about 0.1 s for the first key of a process. */
 export function publicKeyOf(seed: Uint8Array): Uint8Array {
   const { x = '' } = createPublicKey(privateKeyOf(seed)).export({ format: 'jwk' });
   return base64urlnopad.decode(x);

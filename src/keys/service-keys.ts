@@ -1,5 +1,5 @@
-// The keys with which a service signs receipts and checkpoints of one log. Keys are only added, so that readers of old signatures still find their
-// public keys. Pure: key-file.ts reads and writes the file.
+// The keys with which a service signs one log's receipts and checkpoints. Former keys stay in the list, so that clients can verify old
+// signatures. This module is pure: key-file.ts reads and writes the file.
 import * as v from 'valibot';
 import { type Jwk, thumbprintOf, toJwk } from '../crypto/jwk.ts';
 import { timestamp } from '../vocabulary/schemas.ts';
@@ -38,9 +38,9 @@ export interface PublishedKey extends Jwk {
   readonly alg: 'Ed25519';
   readonly use: 'sig';
   readonly purpose: KeyUse;
-  /** The beginning of its validity, in Unix seconds. */
+  /** The beginning of the key's validity, in Unix seconds. */
   readonly nbf: number;
-  /** The end of its validity, in Unix seconds. */
+  /** The end of the key's validity, in Unix seconds. */
   readonly exp?: number;
 }
 
@@ -63,25 +63,25 @@ export class ServiceKeys {
     return this.#keys.map(({ thumbprint }) => thumbprint).sort();
   }
 
-  /** Whether chambers may have pinned other keys than the current ones. */
+  /** Whether chambers may have pinned keys other than the current ones. */
   get isRotated(): boolean {
     return this.#keys.length > KEY_USES.length;
   }
 
-  /** The newest valid key of this use. */
+  /** Returns the newest valid key for this use. */
   current(use: KeyUse, now: Millis): ServiceKey {
     const ofUse = this.all(use);
-    // A clock that was set back may be earlier than all of them.
+    // If the clock was set back, it may be earlier than every key.
     return (ofUse.findLast(({ from }) => from <= now) ?? ofUse[0]) as ServiceKey;
   }
 
-  /** The key that a chamber pinned, while it is valid; otherwise the current key. */
+  /** Returns the key that a chamber pinned, while that key is valid; otherwise the current key. */
   pinned(use: KeyUse, thumbprint: string | undefined, now: Millis): ServiceKey {
     const key = this.#keys.find((each) => each.use === use && each.thumbprint === thumbprint);
     return key !== undefined && (key.until === null || now < key.until) ? key : this.current(use, now);
   }
 
-  /** A new chamber records these keys, so its root on the chain pins them. */
+  /** Returns the keys that a new chamber records, so that the chamber's root on the chain pins them. */
   pins(now: Millis): PinnedKeys {
     return {
       receipts: this.current('receipts', now).thumbprint,
@@ -89,7 +89,7 @@ export class ServiceKeys {
     };
   }
 
-  /** A JWK set (RFC 7517, 5) of all public keys, including former ones. */
+  /** Returns a JWK set (RFC 7517, 5) of all public keys, including former ones. */
   directory(): { readonly keys: readonly PublishedKey[] } {
     return { keys: this.#keys.map(toPublished) };
   }
@@ -107,7 +107,7 @@ function toPublished({ use, publicKey, thumbprint, from, until }: ServiceKey): P
   };
 }
 
-/** Throws an Error that describes the problem without revealing a seed. */
+/** Throws an Error whose message never contains a seed. */
 export function parseKeys(text: string): ServiceKeys {
   const { logId, keys } = parseFile(text);
   for (const use of KEY_USES) {
@@ -139,7 +139,7 @@ function parseFile(text: string): KeyFile {
   const { success, output, issues } = v.safeParse(keyFile, json);
   if (success) return output;
   const [issue] = issues;
-  // The issue's message is omitted, because it contains the value.
+  // The issue's message would reveal the value.
   throw new Error(`${v.getDotPath(issue) ?? 'the JSON value'} is invalid`);
 }
 

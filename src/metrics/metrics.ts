@@ -1,4 +1,4 @@
-// The service's metrics for Prometheus. Counting a request takes about a microsecond; gauges are read at the scrape.
+// The service's metrics for Prometheus. Counting a request takes about a microsecond; gauges are read when Prometheus scrapes.
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { detach } from '../process/detach.ts';
@@ -20,16 +20,15 @@ export interface Sources {
   /** Whether the latest read of the access lists succeeded; true without lists. */
   readonly areListsRead: () => boolean;
   readonly withholding: () => WithholdingState;
-  /** Unix seconds; NaN if backups are not watched, 0 without a backup. */
+  /** Unix seconds; NaN if no stamp file is configured, 0 without a backup. */
   readonly lastBackupAt: () => number;
   /** Undefined if only one process uses the log. */
   readonly node: () => NodeState | undefined;
-  /** The number of updates of cached states with events of other nodes. */
+  /** The number of times that cached states were updated with events from other nodes. */
   readonly catchUps: () => number;
   readonly publishing: () => PublishingState;
-  /** Receipts signed since the start. */
   readonly receipts: () => number;
-  readonly calling: () => CallingState;
+  readonly calling: () => CallbackState;
   readonly isHealthy: () => boolean;
   readonly clockAheadSeconds: () => number;
   /** Lines of the service's own log that could not be written. */
@@ -51,7 +50,7 @@ interface SpendingState {
 interface WithholdingState {
   /** Withheld lines of the whole log. */
   readonly withheld: number;
-  /** Lines of the list that can't be applied. */
+  /** Entries in WITHHOLD_FILE that can't be applied. */
   readonly failedEntries: number;
   readonly isListRead: boolean;
   /** Undefined if every withholding is finished. */
@@ -63,27 +62,24 @@ interface PublishingState {
   readonly size: number;
   /** Time since the checkpoint last covered all lines. */
   readonly lagSeconds: number;
-  /** The stored tiles do not match the stored checkpoint: nothing is published before they are repaired. */
+  /** The stored tiles do not match the stored checkpoint: the service publishes nothing until they are repaired. */
   readonly isTreeDamaged: boolean;
-  /** The log is not the published one: nothing is signed, and moves are rejected. */
+  /** The log is not the published one: the service signs nothing and rejects moves. */
   readonly hasSecondHistory: boolean;
   /** Whether the latest attempt to publish and to copy the checkpoint succeeded. */
   readonly ok: boolean;
-  /** Whether this node publishes checkpoints. */
   readonly leads: boolean;
-  /** The cosignatures of witnesses since the start. */
   readonly cosignatures: number;
   readonly failures: number;
   readonly lateCosignatures: number;
 }
 
-interface CallingState {
+interface CallbackState {
   /** Since the start. */
   readonly delivered: number;
   readonly failedTries: number;
-  /** Duties that wait for an attempt. */
   readonly queued: number;
-  /** How long one of them has waited for its first try. */
+  /** How long the oldest queued duty has waited for its first attempt. */
   readonly oldestSeconds: number;
   /** Whether this node delivers; undefined if callbacks are off. */
   readonly leads: boolean | undefined;
@@ -108,7 +104,6 @@ export function createRegistry(): Registry {
   return registry;
 }
 
-/** Serves only GET /metrics. */
 export function createMetricsServer(registry: Registry): Server {
   return createServer((request, response) => {
     if (request.url !== '/metrics') {
@@ -120,7 +115,7 @@ export function createMetricsServer(registry: Registry): Server {
   });
 }
 
-export interface Answered {
+export interface ObservedRequest {
   readonly incoming: IncomingMessage;
   /** 101 for an accepted upgrade. */
   readonly status: number;
@@ -128,20 +123,20 @@ export interface Answered {
   readonly millis: Millis;
 }
 
-/** Returns the pattern of the request's route; undefined if there is no route. */
+/** Returns the path pattern of the route; undefined if no route matches. */
 export type RouteOf = (method: string, path: string) => string | undefined;
 
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT']);
 const OTHER = 'other';
 
 /**
- * Labels are bounded: the route's pattern replaces ids, and unserved methods and paths are `other`. Series are cached, because
- * prom-client would rebuild its key each time.
+ * Bounds the labels: the route's pattern stands for all ids, and `other` for unserved methods and paths. Caches the series, because
+ * prom-client would rebuild the key of the series for each request.
  */
-export function requestObserver(registry: Registry, routeOf: RouteOf): (answered: Answered) => void {
+export function requestObserver(registry: Registry, routeOf: RouteOf): (answered: ObservedRequest) => void {
   const histogram = new Histogram({
     name: 'chambers_request_duration_seconds',
-    help: 'Time from a request to its response; its count is the number of requests',
+    help: 'Time from a request to its response; the histogram’s count is the number of requests',
     labelNames: ['method', 'route', 'status'],
     buckets: REQUEST_SECONDS,
     registers: [registry],
@@ -159,7 +154,6 @@ export function requestObserver(registry: Registry, routeOf: RouteOf): (answered
   };
 }
 
-/** Rejected requests reach no route. */
 export function rejectionCounter(registry: Registry): (reason: string) => void {
   const rejections = new Counter({
     name: 'chambers_requests_rejected_total',
@@ -234,7 +228,7 @@ export function addGauges(registry: Registry, sources: Sources): void {
   };
   const { relayer, publishing, node, spending, withholding, calling } = sources;
   gauge('chambers_stream_consumers', 'Open streams', sources.streams);
-  gauge('chambers_stream_lag_events', 'How many events the slowest consumer is behind', sources.streamLag);
+  gauge('chambers_stream_lag_events', 'Events that the slowest consumer is behind', sources.streamLag);
   gauge('chambers_connections', 'Open connections', sources.connections);
   gauge('chambers_state_cache_bytes', 'Estimated memory of cached chambers and agents', sources.stateCacheBytes);
   gauge('chambers_log_writable', 'Whether the latest write to the log succeeded', sources.isWritable);
@@ -246,7 +240,7 @@ export function addGauges(registry: Registry, sources: Sources): void {
   );
   gauge(
     'chambers_clock_ahead_seconds',
-    "How far the clock is ahead of the service's time while nothing is decided for it, otherwise 0",
+    "How far the clock is ahead of the service's time while the service decides nothing because of it, otherwise 0",
     sources.clockAheadSeconds,
   );
   gauge('chambers_relayer_pending', 'Transactions not yet sent or confirmed', () => relayer()?.pending ?? 0);
@@ -271,17 +265,17 @@ export function addGauges(registry: Registry, sources: Sources): void {
   gauge('chambers_relayer_attempts_max', 'The largest number of nonces that one open job has used', () => {
     return spending()?.attemptsMax ?? 0;
   });
-  gauge('chambers_relayer_job_ether_max', 'The largest fees of one open job, in ether', () => {
+  gauge('chambers_relayer_job_ether_max', 'The highest fees that one open job has paid, in ether', () => {
     return spending()?.jobEtherMax ?? 0;
   });
   gauge(
     'chambers_relayer_balance_ether',
-    "The funds of the relayer's account; NaN where this node does not relay",
+    "Balance of the relayer's account, in ether; NaN if this node does not relay",
     () => Number(spending()?.balanceEther),
   );
   gauge(
     'chambers_relayer_transactions_left',
-    'Number of transactions that the balance can pay for at current fees; NaN on nodes that do not relay',
+    'Number of transactions that the balance can pay for at current fees; NaN if this node does not relay',
     () => Number(spending()?.transactionsLeft),
   );
   gauge('chambers_access_lists_read', 'Whether the latest read of the access lists succeeded', sources.areListsRead);
@@ -291,10 +285,14 @@ export function addGauges(registry: Registry, sources: Sources): void {
     'Lines of WITHHOLD_FILE that name no text to withhold',
     () => withholding().failedEntries,
   );
-  gauge('chambers_withhold_list_read', 'Whether WITHHOLD_FILE could be read last', () => withholding().isListRead);
+  gauge(
+    'chambers_withhold_list_read',
+    'Whether the latest read of WITHHOLD_FILE succeeded',
+    () => withholding().isListRead,
+  );
   gauge(
     'chambers_withholding_finished',
-    'Whether every text that was named is withheld and erased',
+    'Whether every text that WITHHOLD_FILE names is withheld and erased',
     () => withholding().problem === undefined,
   );
   gauge(
@@ -342,15 +340,11 @@ export function addGauges(registry: Registry, sources: Sources): void {
     () => publishing().lateCosignatures,
   );
   counter('chambers_callbacks_delivered_total', 'Duties whose callback got a 2xx response', () => calling().delivered);
-  counter(
-    'chambers_callbacks_failed_total',
-    'Tries of callbacks that got no 2xx response',
-    () => calling().failedTries,
-  );
-  gauge('chambers_callbacks_queued', 'Duties that wait for a try of their callback', () => calling().queued);
+  counter('chambers_callbacks_failed_total', 'Callback attempts without a 2xx response', () => calling().failedTries);
+  gauge('chambers_callbacks_queued', 'Duties waiting for a callback attempt', () => calling().queued);
   gauge(
     'chambers_callbacks_oldest_seconds',
-    'How long the oldest of these duties has waited for its first try',
+    'How long the oldest queued duty has waited for its first callback attempt',
     () => calling().oldestSeconds,
   );
   gauge('chambers_callbacks_leads', 'Whether this node delivers callbacks; NaN if they are off', () =>
@@ -358,17 +352,21 @@ export function addGauges(registry: Registry, sources: Sources): void {
   );
   counter(
     'chambers_diagnostic_lines_lost_total',
-    "Lines of the service's own log that were lost, because standard error took none",
+    "Lines of the service's own log that were lost because standard error did not accept them",
     sources.lostLogLines,
   );
   if (node() === undefined) return;
-  counter('chambers_catch_ups_total', 'Updates of cached states with events of other nodes', sources.catchUps);
+  counter('chambers_catch_ups_total', 'Updates of cached states with events from other nodes', sources.catchUps);
   gauge(
     'chambers_wakeups_connected',
     'Whether this node receives wake-ups from other nodes',
     () => node()?.isListening ?? false,
   );
-  counter('chambers_wakeups_reconnects_total', 'Lost connections for wake-ups', () => node()?.reconnects ?? 0);
+  counter(
+    'chambers_wakeups_reconnects_total',
+    'Times that the connection for wake-ups was lost',
+    () => node()?.reconnects ?? 0,
+  );
   gauge('chambers_database_connections_used', 'Connections in use', () => node()?.connectionsInUse ?? 0);
   gauge(
     'chambers_database_connections_awaited',

@@ -1,5 +1,5 @@
-// Bytes that arrive in chunks. A hostile sender may send one byte per chunk. A list of such chunks would take a hundred times their size,
-// and exceed the argument limit of a single concatenation.
+// Collects bytes that arrive in chunks. A hostile sender may send one byte per chunk. An array of such chunks would take a hundred times
+// their size, and exceed the argument limit of a single concatenation.
 import { concatBytes } from '@noble/hashes/utils.js';
 
 const CHUNKS_PER_BLOCK = 4_096;

@@ -1,12 +1,12 @@
-// Limits the memory and time for a response of another operator's service. Responses are never trusted.
+// Limits on the memory and time for responses from other operators' services, which are never trusted.
 import { requireBoundedJson } from '../vocabulary/json.ts';
 
 export interface ReadLimits {
-  /** The maximum length of a response that is read whole, in bytes after decompression. */
+  /** The maximum length of a response that is read into memory, in bytes after decompression. */
   readonly responseBytesMax: number;
   /** The maximum length of a list of ideas, in bytes after decompression. Lists are parsed item by item, so they may be longer. */
   readonly listBytesMax: number;
-  /** The maximum number of characters of all texts in such a list. An escaped character takes up to 6 bytes of JSON and two of memory. */
+  /** The maximum number of characters in all strings of such a list. An escaped character takes up to 6 bytes of JSON and two of memory. */
   readonly listCharsMax: number;
   /** The maximum length of an item of such a list, in bytes. */
   readonly itemBytesMax: number;
@@ -14,7 +14,7 @@ export interface ReadLimits {
   readonly jsonValuesMax: number;
   /** The maximum length of a line of a log or an event of a stream, in bytes after decompression. */
   readonly lineBytesMax: number;
-  /** The maximum number of bytes of lines read from one response; the rest is requested again. */
+  /** The maximum number of bytes of lines read from one response; the client requests the rest again. */
   readonly pageBytesMax: number;
   /** The maximum size of a chamber's state (ideas, members, allocations), in characters of JSON. */
   readonly stateCharsMax: number;
@@ -42,7 +42,7 @@ export const READ_LIMITS: ReadLimits = {
   silenceMillisMax: 60_000,
 };
 
-/** A response exceeds a limit, and the rest is not read. The message is a sentence in which "it" is the response or the input. */
+/** Thrown when a response exceeds a limit; the rest is not read. In the message, "it" is the response or the input. */
 export class LimitError extends Error {
   readonly limit: keyof ReadLimits;
 
@@ -53,8 +53,8 @@ export class LimitError extends Error {
   }
 }
 
-/** Undefined if the text is not JSON. Throws a LimitError if the JSON has too many values or levels. */
-export function parseModestJson(text: string, { jsonValuesMax }: Pick<ReadLimits, 'jsonValuesMax'>): unknown {
+/** Returns undefined if the text is not JSON. Throws a LimitError if the JSON has too many values or levels. */
+export function parseLimitedJson(text: string, { jsonValuesMax }: Pick<ReadLimits, 'jsonValuesMax'>): unknown {
   try {
     requireBoundedJson(text, jsonValuesMax);
   } catch (error) {

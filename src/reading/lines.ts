@@ -1,4 +1,4 @@
-// Splits hostile input into lines, one at a time, so that a log of any length takes constant memory.
+// Splits hostile input into lines, one at a time, so that a log of any length needs constant memory.
 import { withCommas } from '../vocabulary/values.ts';
 import { Chunks } from './chunks.ts';
 import { LimitError, type ReadLimits } from './limits.ts';
@@ -12,7 +12,7 @@ export interface RawLine {
 
 const LINE_BREAK = 0x0a;
 
-/** Throws a LimitError if a line is longer. */
+/** Throws a LimitError if a line exceeds lineBytesMax. */
 export async function* splitLines(
   chunks: AsyncIterable<Uint8Array>,
   { lineBytesMax }: Pick<ReadLimits, 'lineBytesMax'>,

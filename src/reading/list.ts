@@ -1,7 +1,6 @@
-// Parses a hostile JSON array item by item, so that a long list is never in memory as a whole.
-
+// Parses a hostile JSON array item by item, so that the text of a long list is never in memory as a whole.
 import { withCommas } from '../vocabulary/values.ts';
-import { LimitError, parseModestJson, type ReadLimits } from './limits.ts';
+import { LimitError, parseLimitedJson, type ReadLimits } from './limits.ts';
 
 export type ListLimits = Pick<ReadLimits, 'listBytesMax' | 'listCharsMax' | 'itemBytesMax' | 'jsonValuesMax'>;
 
@@ -14,7 +13,7 @@ const CLOSING: readonly number[] = [0x5d, 0x7d];
 const [OPEN_BRACKET] = OPENING;
 const [CLOSE_BRACKET] = CLOSING;
 
-/** Undefined if the text is not a JSON array. Throws a LimitError beyond a limit. */
+/** Returns undefined if the text is not a JSON array. Throws a LimitError if the text exceeds a limit. */
 export async function readList(
   chunks: AsyncIterable<Uint8Array>,
   limits: ListLimits,
@@ -29,7 +28,6 @@ class ListParser {
   isEnded = false;
   readonly #limits: ListLimits;
   readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-  /** The bytes of the current item. */
   readonly #item: Uint8Array;
   #itemBytes = 0;
   #bytes = 0;
@@ -51,16 +49,16 @@ class ListParser {
     this.#bytes += chunk.length;
     if (this.#bytes > listBytesMax)
       throw new LimitError('listBytesMax', `it is a list of more than ${withCommas(listBytesMax)} bytes`);
-    return chunk.every((byte) => (this.#isInString ? this.#takeOfString(byte) : this.#take(byte)));
+    return chunk.every((byte) => (this.#isInString ? this.#takeInString(byte) : this.#takeOutsideString(byte)));
   }
 
-  #takeOfString(byte: number): boolean {
+  #takeInString(byte: number): boolean {
     this.#isInString = this.#isEscaped || byte !== QUOTE;
     this.#isEscaped = !this.#isEscaped && byte === BACKSLASH;
     return this.#keep(byte);
   }
 
-  #take(byte: number): boolean {
+  #takeOutsideString(byte: number): boolean {
     if (this.#depth === 0) {
       if (SPACES.includes(byte)) return true;
       this.#depth = 1;
@@ -100,7 +98,7 @@ class ListParser {
   #endItem(): boolean {
     const text = this.#decoder.decode(this.#item.subarray(0, this.#itemBytes));
     this.#itemBytes = 0;
-    const item = parseModestJson(text, this.#limits);
+    const item = parseLimitedJson(text, this.#limits);
     this.#chars += charsOf(item);
     const { listCharsMax } = this.#limits;
     if (this.#chars > listCharsMax)
@@ -110,7 +108,7 @@ class ListParser {
   }
 }
 
-/** The characters of all texts in a value. The value has only a few levels. */
+/** Returns the number of characters in all strings of a value, whose depth parseLimitedJson has limited. */
 function charsOf(value: unknown): number {
   if (typeof value === 'string') return value.length;
   if (typeof value !== 'object' || value === null) return 0;

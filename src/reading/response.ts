@@ -1,23 +1,22 @@
 // Reads a response within limits of bytes, values and time. All requests to other operators' services go through it.
 import { withCommas } from '../vocabulary/values.ts';
 import { Chunks } from './chunks.ts';
-import { LimitError, parseModestJson, type ReadLimits } from './limits.ts';
+import { LimitError, parseLimitedJson, type ReadLimits } from './limits.ts';
 import { type RawLine, splitLines } from './lines.ts';
-import { linkedSignal } from './linked-signal.ts';
 import { type ListLimits, readList } from './list.ts';
-import { timerMillis } from './waiting.ts';
+import { linkedSignal, timerMillis } from './waiting.ts';
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 interface Deadlines {
   readonly signal?: AbortSignal | undefined;
-  /** The time from the request to the last byte. */
+  /** The maximum time from the request to the last byte. */
   readonly wholeMillisMax?: number;
-  /** The time between two chunks of a text, or two whole lines. */
+  /** The maximum time between two chunks of a text, or between two whole lines. */
   readonly silenceMillisMax?: number;
 }
 
-/** Sends the request. By default redirects are not followed, because nobody chose or signed their URL. */
+/** Sends the request. By default, does not follow redirects, because the caller neither chose nor signed their URLs. */
 export async function openResponse(
   fetch: Fetch,
   url: string,
@@ -26,7 +25,7 @@ export async function openResponse(
 ): Promise<OpenResponse> {
   const link = linkedSignal(signal, wholeMillisMax);
   let silence: ReturnType<typeof setTimeout> | undefined;
-  const hear = () => {
+  const onData = () => {
     clearTimeout(silence);
     if (silenceMillisMax === undefined) return;
     silence = setTimeout(
@@ -40,42 +39,41 @@ export async function openResponse(
     link.release();
     link.abort();
   };
-  hear();
+  onData();
   try {
-    return new OpenResponse(await fetch(url, { redirect: 'manual', ...init, signal: link.signal }), hear, close);
+    return new OpenResponse(await fetch(url, { redirect: 'manual', ...init, signal: link.signal }), onData, close);
   } catch (error) {
     close();
     throw error;
   }
 }
 
-/** The body is read at most once, with text, json, list or lines. Reading it, or close, ends the connection and stops the timers. */
+/** A response whose body can be read once. Reading the body or calling close() ends the connection and stops the timers. */
 export class OpenResponse {
   readonly status: number;
   readonly ok: boolean;
   readonly headers: Headers;
   readonly close: () => void;
   readonly #body: Response['body'];
-  /** Called when data has arrived. */
-  readonly #hear: () => void;
+  readonly #onData: () => void;
 
-  constructor({ status, ok, headers, body }: Response, hear: () => void, close: () => void) {
+  constructor({ status, ok, headers, body }: Response, onData: () => void, close: () => void) {
     this.status = status;
     this.ok = ok;
     this.headers = headers;
     this.close = close;
     this.#body = body;
-    this.#hear = hear;
+    this.#onData = onData;
   }
 
-  /** Throws a LimitError beyond responseBytesMax. */
+  /** Throws a LimitError if the body exceeds responseBytesMax. */
   async bytes(limits: Pick<ReadLimits, 'responseBytesMax'>): Promise<Uint8Array> {
     const bytes = new Chunks();
     for await (const chunk of this.#limitedChunks(limits)) bytes.add(chunk);
     return bytes.take();
   }
 
-  /** Throws a LimitError beyond responseBytesMax. */
+  /** Throws a LimitError if the body exceeds responseBytesMax. */
   async text(limits: Pick<ReadLimits, 'responseBytesMax'>): Promise<string> {
     const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
     const parts: string[] = [];
@@ -87,7 +85,7 @@ export class OpenResponse {
   async *#limitedChunks({ responseBytesMax }: Pick<ReadLimits, 'responseBytesMax'>): AsyncGenerator<Uint8Array, void> {
     let bytes = 0;
     for await (const chunk of this.#chunks()) {
-      this.#hear();
+      this.#onData();
       bytes += chunk.length;
       if (bytes > responseBytesMax) {
         throw new LimitError('responseBytesMax', `it is longer than ${withCommas(responseBytesMax)} bytes`);
@@ -96,12 +94,12 @@ export class OpenResponse {
     }
   }
 
-  /** Undefined if the body is not JSON. Throws a LimitError beyond responseBytesMax or jsonValuesMax. */
+  /** Returns undefined if the body is not JSON. Throws a LimitError if the body exceeds responseBytesMax or jsonValuesMax. */
   async json(limits: Pick<ReadLimits, 'responseBytesMax' | 'jsonValuesMax'>): Promise<unknown> {
-    return parseModestJson(await this.text(limits), limits);
+    return parseLimitedJson(await this.text(limits), limits);
   }
 
-  /** Returns the items of a JSON array; undefined if the body is not an array. Throws a LimitError. */
+  /** Returns the items of a JSON array; undefined if the body is not an array. Throws a LimitError if the body exceeds a limit. */
   async list(limits: ListLimits): Promise<readonly unknown[] | undefined> {
     return await readList(this.#chunks(), limits);
   }
@@ -109,7 +107,7 @@ export class OpenResponse {
   /** Yields lines as they arrive. Throws a LimitError if a line exceeds lineBytesMax. */
   async *lines(limits: Pick<ReadLimits, 'lineBytesMax'>): AsyncGenerator<RawLine, void, undefined> {
     for await (const line of splitLines(this.#chunks(), limits)) {
-      this.#hear();
+      this.#onData();
       yield line;
     }
   }
@@ -125,7 +123,7 @@ export class OpenResponse {
   }
 }
 
-/** A `fetch` for libraries that make their own requests. It first reads the whole response within the limits. */
+/** Returns a `fetch` for libraries that make their own requests. It reads the whole response, within the limits, before it resolves. */
 export function limitedFetch(limits: ReadLimits, wholeMillisMax?: number): typeof fetch {
   return async (url, init = {}) => {
     const { signal, ...request } = init;
@@ -133,10 +131,10 @@ export function limitedFetch(limits: ReadLimits, wholeMillisMax?: number): typeo
     const response = await openResponse(fetch, `${url}`, request, deadlines);
     const { status, headers } = response;
     const text = await response.text(limits);
-    parseModestJson(text, limits);
+    parseLimitedJson(text, limits);
     return new Response(text === '' ? null : text, { status, headers });
   };
 }
 
-/** Options for viem's HTTP transport. Its timeout covers only the headers, so limitedFetch applies the limits instead. */
+/** Options for viem's HTTP transport, whose timeout covers only the headers: limitedFetch applies the limits instead. */
 export const UNLIMITED_BY_VIEM = { timeout: 0, maxResponseBodySize: false } as const;

@@ -1,8 +1,8 @@
-// Checks the shape of parsed JSON from another operator's service before it is used, so that errors name members that are missing or have
-// the wrong type. Unknown members are allowed, because later versions add some.
+// Checks the shape of parsed JSON from another operator's service before use, so that errors name the members that are missing or have the
+// wrong type. Unknown members are allowed, because later versions add members.
 import { instantOf } from '../vocabulary/values.ts';
 
-/** Returns a sentence about the problem, beginning with the member's path; undefined if there is none. */
+/** Returns a sentence about the problem, beginning with the member's path; undefined if the value is valid. */
 export type Shape = (value: unknown, path: string) => string | undefined;
 
 export const text = ofType('a string', (value) => typeof value === 'string');
@@ -33,7 +33,7 @@ export function listOf(shape: Shape): Shape {
   };
 }
 
-/** An object with at least these members. */
+/** Accepts objects with at least these members. */
 export function object<Value>(members: { readonly [Member in keyof Value]?: Shape }): Shape {
   const shapes = Object.entries<Shape>(members as Readonly<Record<string, Shape>>);
   return (value, path) => {
@@ -47,8 +47,8 @@ export function object<Value>(members: { readonly [Member in keyof Value]?: Shap
   };
 }
 
-function ofType(expected: string, isOne: (value: unknown) => boolean): Shape {
-  return (value, path) => (isOne(value) ? undefined : problem(path, expected, value));
+function ofType(expected: string, matches: (value: unknown) => boolean): Shape {
+  return (value, path) => (matches(value) ? undefined : problem(path, expected, value));
 }
 
 function problem(path: string, expected: string, value: unknown): string {

@@ -2,9 +2,9 @@
 // nor a response that is not JSON-RPC.
 import * as v from 'valibot';
 import { BaseError, http, RpcRequestError } from 'viem';
-import { LimitError, parseModestJson, READ_LIMITS } from '../reading/limits.ts';
-import { linkedSignal } from '../reading/linked-signal.ts';
+import { LimitError, parseLimitedJson, READ_LIMITS } from '../reading/limits.ts';
 import { limitedFetch, UNLIMITED_BY_VIEM } from '../reading/response.ts';
+import { linkedSignal } from '../reading/waiting.ts';
 
 export class RpcError extends Error {
   /** `unavailable`: no usable response. `rejected`: the node returned a JSON-RPC error. */
@@ -121,7 +121,7 @@ function acceptingErrorBodies(fetch: typeof globalThis.fetch): typeof globalThis
     if (ok) return response;
     if (status === TOO_MANY_REQUESTS) throw new RpcError('unavailable', 'RPC rate limit exceeded (429)');
     const text = await response.text();
-    if (!v.is(jsonRpcError, parseModestJson(text, READ_LIMITS))) {
+    if (!v.is(jsonRpcError, parseLimitedJson(text, READ_LIMITS))) {
       throw new RpcError('unavailable', `the RPC returned HTTP ${status}`);
     }
     return new Response(text, { headers });

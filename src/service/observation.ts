@@ -8,11 +8,11 @@ import type { RequestLimit } from '../http/request-hardening.ts';
 import { requestIdOf } from '../http/response.ts';
 import type { Fetch } from '../http/upgrades.ts';
 import {
-  type Answered,
   addGauges,
   batchObserver,
   createMetricsServer,
   createRegistry,
+  type ObservedRequest,
   type RouteOf,
   rejectionCounter,
   requestObserver,
@@ -37,7 +37,9 @@ export function openObservation(config: Config, logger: Logger): Observation {
     onBatch: registry && batchObserver(registry),
     observe: (fetch, routeOf) => {
       const counted = registry && requestObserver(registry, routeOf);
-      const logged = logger.isLevelEnabled('debug') ? (answered: Answered) => logRequest(logger, answered) : undefined;
+      const logged = logger.isLevelEnabled('debug')
+        ? (answered: ObservedRequest) => logRequest(logger, answered)
+        : undefined;
       if (counted === undefined && logged === undefined) return fetch;
       return async (request, env) => {
         const started = performance.now();
@@ -70,7 +72,7 @@ export function openObservation(config: Config, logger: Logger): Observation {
 }
 
 /** Logs no header and no body. */
-function logRequest(logger: Logger, { incoming, status, millis }: Answered): void {
+function logRequest(logger: Logger, { incoming, status, millis }: ObservedRequest): void {
   logger.debug(
     {
       requestId: requestIdOf(incoming),

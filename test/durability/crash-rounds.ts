@@ -3,7 +3,7 @@
 // Each kill follows a number of responses, independent of the machine's speed. CRASH_SEED repeats a run.
 import { copyFileSync } from 'node:fs';
 import { expect } from 'vitest';
-import { bequeathKeyFile, defaultKeyFile } from '../../src/keys/key-file.ts';
+import { copyKeyFileForLog, defaultKeyFile } from '../../src/keys/key-file.ts';
 import { backupDatabase } from '../../src/log/sqlite/backup.ts';
 import { NO_LIMITS } from '../../src/moves/move.ts';
 import { Checker } from '../forum/simulation/checker.ts';
@@ -98,7 +98,7 @@ async function expectRebuildIdentical(
   await service.kill('SIGKILL');
   const fresh = `${path}.fresh`;
   copyFileSync(copy, fresh);
-  bequeathKeyFile(defaultKeyFile(path, copiedFrom), defaultKeyFile(fresh, logId), logId);
+  copyKeyFileForLog(defaultKeyFile(path, copiedFrom), defaultKeyFile(fresh, logId), logId);
   expect(await viewsOf(await startProcess(fresh, SETTINGS), players)).toEqual(views);
 }
 

@@ -50,7 +50,7 @@ describe('a key file', () => {
   });
 
   it.each<[string, (path: string) => void, RegExp]>([
-    ['others may read', (path) => chmodSync(path, 0o640), /other users may use it: run chmod 600/],
+    ['others may read', (path) => chmodSync(path, 0o640), /other users can access it: run chmod 600/],
     ['is truncated', (path) => truncateSync(path, 100), /it is truncated or not JSON/],
     ['is empty', (path) => truncateSync(path, 0), /it is truncated or not JSON/],
     ['is another log’s', (path) => edit(path, LOG_ID, 'cd'.repeat(16)), /has the keys of log cdcd.*this log is abab/],

@@ -3,7 +3,7 @@ import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } fr
 import { basename, dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { bequeathKeyFile, defaultKeyFile } from '../../../src/keys/key-file.ts';
+import { copyKeyFileForLog, defaultKeyFile } from '../../../src/keys/key-file.ts';
 import { writeWholeLog } from '../../../src/log/open-log.ts';
 import { resetClock } from '../../../src/log/sql/maintenance.ts';
 import { backupDatabase } from '../../../src/log/sqlite/backup.ts';
@@ -144,7 +144,7 @@ describe('backup', () => {
     expect(logId).not.toBe(copiedFrom);
     await running.stop();
 
-    bequeathKeyFile(defaultKeyFile(path, copiedFrom), defaultKeyFile(target, logId), logId);
+    copyKeyFileForLog(defaultKeyFile(path, copiedFrom), defaultKeyFile(target, logId), logId);
     const restored = await run({ DATABASE_PATH: target }, running.clock);
     expect(restored.service.forum.store.log.logId).toBe(logId);
     const stream = `/chambers/${id}/stream`;
