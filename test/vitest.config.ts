@@ -4,7 +4,7 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
-import { closedFolder } from '../src/demo/embedded-postgres.ts';
+import { inaccessibleFolder } from '../src/demo/embedded-postgres.ts';
 import { SlowFiles } from './kit/slow-files.ts';
 
 /**
@@ -72,7 +72,7 @@ class LongestFirst extends BaseSequencer {
 function hasPostgres(): boolean {
   const { TEST_DATABASE_URL } = process.env;
   if (TEST_DATABASE_URL) return true;
-  const closed = closedFolder(import.meta.dirname);
+  const closed = inaccessibleFolder(import.meta.dirname);
   if (closed !== undefined) {
     console.warn(
       `The tests on PostgreSQL are skipped: it does not run as root, its own user can’t enter ${closed}, and TEST_DATABASE_URL is not set.`,

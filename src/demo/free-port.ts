@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Below ephemeral ports, and above 10080, which fetch blocks. */
+/** The range is below the ephemeral ports, and above 10080, which fetch blocks. */
 const [FIRST, END] = [11_000, 32_000];
 
 export async function freePort(): Promise<number> {

@@ -1,5 +1,5 @@
-// A load balancer in front of several nodes. Requests of a chamber go to one node, others to all in turn, and a node that does not respond is
-// removed. The same signed request may reach two nodes, and is executed once.
+// A load balancer in front of several nodes. Requests for one chamber go to one node, all others round-robin, and the proxy removes a node
+// that does not respond. A signed request that reaches two nodes is still executed only once.
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -8,20 +8,20 @@ import { detach } from '../process/detach.ts';
 
 interface Proxy {
   readonly url: string;
-  /** Local ports of the nodes; one that does not respond is removed. */
+  /** The local ports of the nodes. The proxy removes nodes that do not respond. */
   readonly ports: number[];
   readonly close: () => void;
 }
 
 export async function openProxy(): Promise<Proxy> {
   const ports: number[] = [];
-  let turns = 0;
+  let roundRobin = 0;
   const pick = (path = '', isStream = false): number | undefined => {
     const [, chamber] = /^\/chambers\/(\d+)/.exec(path) ?? [];
-    return ports[(chamber === undefined || isStream ? turns++ : Number(chamber)) % ports.length];
+    return ports[(chamber === undefined || isStream ? roundRobin++ : Number(chamber)) % ports.length];
   };
   const server = createServer((incoming, response) =>
-    // The client has disconnected before the end of its body.
+    // The client disconnected before the end of its body.
     detach(forward(incoming, response), () => response.destroy()),
   );
   server.on('upgrade', tunnel);
@@ -43,13 +43,13 @@ export async function openProxy(): Promise<Proxy> {
         response.writeHead(502).end();
         return;
       }
-      const outgoing = request({ host: '127.0.0.1', port: chosen, method, path, headers }, (answer) => {
-        response.writeHead(answer.statusCode ?? 502, answer.headers);
-        answer.pipe(response);
-        answer.once('error', () => response.destroy());
+      const outgoing = request({ host: '127.0.0.1', port: chosen, method, path, headers }, (upstream) => {
+        response.writeHead(upstream.statusCode ?? 502, upstream.headers);
+        upstream.pipe(response);
+        upstream.once('error', () => response.destroy());
       });
       outgoing.once('error', () => {
-        leaveOut(chosen);
+        removeNode(chosen);
         if (!response.headersSent) attempt();
       });
       outgoing.end(body);
@@ -57,7 +57,7 @@ export async function openProxy(): Promise<Proxy> {
     attempt();
   }
 
-  /** Tunnels WebSockets. If the node ends, consumers reconnect to another node. */
+  /** Tunnels a WebSocket. If the node dies, the consumer reconnects to another node. */
   function tunnel({ method, url: path, rawHeaders }: IncomingMessage, socket: Duplex, head: Buffer): void {
     const chosen = pick(path, true);
     const node = connect(chosen ?? 0, '127.0.0.1', () => {
@@ -67,7 +67,7 @@ export async function openProxy(): Promise<Proxy> {
       node.pipe(socket).pipe(node);
     });
     node.on('error', () => {
-      leaveOut(chosen);
+      removeNode(chosen);
       socket.destroy();
     });
     node.once('close', () => socket.destroy());
@@ -75,7 +75,7 @@ export async function openProxy(): Promise<Proxy> {
     socket.once('close', () => node.destroy());
   }
 
-  function leaveOut(port: number | undefined): void {
+  function removeNode(port: number | undefined): void {
     const index = ports.findIndex((each) => each === port);
     if (index >= 0) ports.splice(index, 1);
   }

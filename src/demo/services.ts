@@ -1,4 +1,4 @@
-// The services of the demo, in processes of their own, and checks that stream and chain agree.
+// Runs the demo's services in their own processes, and reads the stream and the chain for the comparison at the end.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -18,22 +18,21 @@ import { fromHex, type Hex, toHex } from '../vocabulary/values.ts';
 import { openDatabase } from './database.ts';
 import { openProxy } from './proxy.ts';
 
-/** Works for the sources and for the build. */
+/** The service's entry point: TypeScript when run from the sources, JavaScript in the build. */
 const MAIN = fileURLToPath(new URL(`../main${extname(import.meta.url)}`, import.meta.url));
 const STOP_MILLIS = 5_000;
 
 export interface DemoServices {
   readonly baseUrl: string;
-  /** The node whose /health names the chain. */
+  /** The node whose /health has the chain's RPC URL. */
   readonly relayerUrl: string;
-  /** Printed at the start of the demo. */
   readonly description: string;
-  /** Kills a node and returns a sentence that names it; undefined if there is only one. */
+  /** Kills a node and returns a sentence that names the node; undefined if there is only one node. */
   readonly killNode?: () => Promise<string>;
   readonly close: () => Promise<void>;
 }
 
-/** Starts a service with a temporary database. Ignores the caller's configuration, so that the demo is the same everywhere. */
+/** Starts a service with a temporary database. Ignores the caller's environment variables, so that the demo is the same everywhere. */
 export async function openDemoServices(): Promise<DemoServices> {
   const folder = await mkdtemp(join(tmpdir(), 'chambers-demo-'));
   const remove = () => rm(folder, { recursive: true, force: true });
@@ -51,31 +50,31 @@ export async function openDemoServices(): Promise<DemoServices> {
   }
 }
 
-/** Starts `count` services with one temporary PostgreSQL database, behind a proxy. The first one has the chain. */
+/** Starts `count` services with one temporary PostgreSQL database, behind a proxy. The first service has the chain. */
 export async function openCluster(count: number): Promise<DemoServices> {
-  const closings: (() => Promise<void> | void)[] = [];
+  const cleanups: (() => Promise<void> | void)[] = [];
   const close = async () => {
-    for (const end of closings.splice(0).reverse()) await end();
+    for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp();
   };
   try {
     const folder = await mkdtemp(join(tmpdir(), 'chambers-demo-'));
-    closings.push(() => rm(folder, { recursive: true, force: true }));
+    cleanups.push(() => rm(folder, { recursive: true, force: true }));
     const database = await openDatabase();
-    closings.push(database.close);
+    cleanups.push(database.close);
     const proxy = await openProxy();
-    closings.push(proxy.close);
+    cleanups.push(proxy.close);
     const shared = { DATABASE_URL: database.url, PUBLIC_URL: proxy.url };
     const nodes: Node[] = [];
     for (let index = 0; index < count; index++) {
       const node = await startNode(folder, { ...shared, ...(index > 0 && { CHAIN: 'none' }) });
-      closings.push(() => node.stop('SIGTERM'));
+      cleanups.push(() => node.stop('SIGTERM'));
       proxy.ports.push(Number(new URL(node.url).port));
       nodes.push(node);
     }
     const [relayer, victim] = nodes as [Node, Node];
     const killNode = async () => {
       await victim.stop('SIGKILL');
-      return `node 2 of ${count}, which serves chamber 1, is killed`;
+      return `killed node 2 of ${count}, which serves chamber 1`;
     };
     const description = `a proxy for ${count} nodes on one PostgreSQL database, with a development chain`;
     return { baseUrl: proxy.url, relayerUrl: relayer.url, description, killNode, close };
@@ -90,7 +89,7 @@ interface Node {
   readonly stop: (signal: NodeJS.Signals) => Promise<void>;
 }
 
-/** Rejects with the service's error output if it does not start. */
+/** Rejects with the service's error output if the service does not start. */
 async function startNode(folder: string, settings: Readonly<Record<string, string>>): Promise<Node> {
   const { PATH, HOME, TMPDIR, LD_LIBRARY_PATH } = process.env;
   const service = spawn(process.execPath, [MAIN], {
@@ -125,7 +124,7 @@ async function startNode(folder: string, settings: Readonly<Record<string, strin
 
 export interface SettledChamber {
   readonly state: ChamberState;
-  /** Computed from the streamed lines alone. */
+  /** The Merkle root, computed from the streamed lines alone. */
   readonly root: Hex;
   readonly lines: readonly string[];
 }
@@ -150,7 +149,7 @@ export async function followUntilSettled(
 
 const REGISTRY = parseAbi(['function rootOf(uint256 chamberId) view returns (bytes32)']);
 
-/** Reads the chamber's root and tokens from the chain. An `address` is null if it has no code. */
+/** Reads the chamber's root and tokens from the chain. A token's `address` is null if no contract is deployed there. */
 export async function readChain(forum: ForumClient, state: ChamberState) {
   const { chain } = await forum.health();
   if (chain?.rpcUrl === undefined) throw new Error('GET /health does not name a development chain');

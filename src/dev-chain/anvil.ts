@@ -17,7 +17,7 @@ export interface Anvil {
 export interface AnvilOptions {
   /** 0, the default, picks a free port. */
   readonly port?: number;
-  /** Aborts a start in progress; it has no effect after the start. */
+  /** Aborts the start; has no effect once Anvil listens. */
   readonly signal?: AbortSignal | undefined;
   readonly startMillisMax?: Millis;
 }
@@ -25,7 +25,7 @@ export interface AnvilOptions {
 const START_MILLIS_MAX = 20_000;
 const STDERR_CHARS_MAX = 500;
 
-/** Resolves when Anvil listens on the loopback interface. Throws Anvil's own error if it exits before that, or if npm has no Anvil for the platform. */
+/** Resolves when Anvil listens on the loopback interface. Throws if npm has no Anvil for the platform, or Anvil's error if it exits first. */
 export async function spawnAnvil(args: readonly string[], options: AnvilOptions = {}): Promise<Anvil> {
   const child = spawnGuarded(['--host', '127.0.0.1', '--no-cors', '--port', String(options.port ?? 0), ...args]);
   if (child.pid === undefined) {
@@ -48,7 +48,7 @@ export async function spawnAnvil(args: readonly string[], options: AnvilOptions 
  */
 const GUARD = 'exec 3<&0 </dev/null; (read -r _ <&3 || kill -9 $$) >/dev/null 2>&1 & exec "$0" "$@" 3<&-';
 
-/** A session of its own shields Anvil from a terminal's Ctrl-C: the service must save the state before it stops Anvil. */
+/** Starts Anvil in its own session, out of reach of a terminal's Ctrl-C: the service must save the state before it stops Anvil. */
 function spawnGuarded(args: readonly string[]): ChildProcessWithoutNullStreams {
   const binary = anvilBinary();
   if (process.platform === 'win32') return spawn(binary, args, { detached: true });

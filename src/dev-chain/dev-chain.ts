@@ -1,5 +1,5 @@
-// The development chain: an Anvil process with the reference contracts, so that `npm start` needs nothing else. Its state is saved to a
-// file while it runs.
+// The development chain: an Anvil process with the reference contracts, so that `npm start` needs nothing else. The service saves the
+// chain's state to a file while the chain runs.
 import { existsSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Address, getContractAddress, type Hex } from 'viem';
@@ -12,7 +12,7 @@ import { type Anvil, type AnvilOptions, spawnAnvil } from './anvil.ts';
 import { saveState } from './saved-state.ts';
 
 export interface DevChainOptions {
-  /** Without a file the chain is lost at the stop. */
+  /** If undefined, the chain's state is lost when the service stops. */
   readonly stateFile?: string | undefined;
   /** 31337 by default, as in Anvil. */
   readonly chainId?: number | undefined;
@@ -150,12 +150,12 @@ export class DevChain {
   #logFailure(error: unknown): void {
     const reason = error instanceof Error ? error.message : String(error);
     this.#repeats.report(FAILURE, reason, (repeats) => {
-      this.#options.logger.error({ reason, ...repeats }, 'development chain not restarted or not saved');
+      this.#options.logger.error({ reason, ...repeats }, 'cannot restart or save the development chain');
     });
   }
 }
 
-/** Subjects of repeated log lines. */
+/** Subjects for RepeatedLog. */
 const RESTART = 'restart';
 const FAILURE = 'failure';
 
@@ -166,7 +166,7 @@ async function launch(
 ): Promise<Anvil> {
   const load = stateFile !== undefined && existsSync(stateFile) ? ['--load-state', stateFile] : [];
   const anvil = await spawnAnvil(['--chain-id', String(chainId), ...load], options).catch((error: Error) => {
-    // Anvil's error names the option.
+    // Anvil names the option whose file it can't load.
     if (!error.message.includes("'--load-state")) throw error;
     const problem = `the development chain's state is damaged: move ${stateFile} away, and the next start creates a new chain`;
     throw new Error(problem, { cause: error });

@@ -1,4 +1,3 @@
-// Saves Anvil's state to a file.
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import type { Hex } from 'viem';
@@ -10,8 +9,8 @@ const DUMPS_MAX = 5;
 const decompress = promisify(gunzip);
 
 /**
- * Writes the state in the format of `anvil --load-state` and returns the hash of its last block; undefined if every dump was torn by a new
- * block. A crash loses the transactions since the last save: the relayer sends them again.
+ * Writes Anvil's state in the format of `anvil --load-state` and returns the hash of the last block; undefined if a new block was mined
+ * during every dump. A crash loses the transactions since the last save: the relayer sends them again.
  */
 export async function saveState(rpc: Rpc, file: string, head: Block): Promise<Hex | undefined> {
   const { dump, hash } = (await dumpBetweenBlocks(rpc, head)) ?? {};
@@ -21,8 +20,8 @@ export async function saveState(rpc: Rpc, file: string, head: Block): Promise<He
 }
 
 /**
- * Anvil reads blocks before accounts. A block mined in between would leave the dump with an account's change but not its transaction, for example
- * a root in the registry without its event. So a dump counts only if no block was mined meanwhile.
+ * Anvil reads blocks before accounts. A block mined in between would leave the dump with an account's change but not its transaction, for
+ * example a root in the registry without its event. So a dump is used only if no block was mined meanwhile.
  */
 async function dumpBetweenBlocks(
   rpc: Rpc,

@@ -1,11 +1,11 @@
-// `chambers doctor`: runs all checks of a start.
+// `chambers doctor`: runs all start-up checks.
 import { type Config, ConfigError, readConfig } from '../config.ts';
 import { EXIT_FAILURE } from '../process/exit.ts';
 import { allFindings } from '../service/checks/checks.ts';
 import { type Finding, ofConfiguration, ok } from '../service/checks/finding.ts';
-import { isOurs } from './running-service.ts';
+import { isChamberService } from './running-service.ts';
 
-/** Returns the findings; if the configuration is invalid, only those about it. */
+/** Returns the findings; if the configuration is invalid, only the findings about the configuration. */
 export async function examine(env: Readonly<Record<string, string | undefined>>): Promise<readonly Finding[]> {
   try {
     const config = readConfig(env);
@@ -18,17 +18,19 @@ export async function examine(env: Readonly<Record<string, string | undefined>>)
   }
 }
 
-/** A running service holds the ports and the database. */
+/** The port and database checks depend on whether a service is running, because it holds both. */
 async function findRunning({ HOST, PORT }: Config): Promise<Finding | undefined> {
   if (PORT === 0) return undefined;
   const host = ANY_ADDRESS[HOST] ?? (HOST.includes(':') ? `[${HOST}]` : HOST);
   const url = `http://${host}:${PORT}`;
-  return (await isOurs(url)) ? ok('ports', `a service is running at ${url}: the ports were not tried`) : undefined;
+  return (await isChamberService(url))
+    ? ok('ports', `a service is running at ${url}: the ports were not tested`)
+    : undefined;
 }
 
 const ANY_ADDRESS: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '[::1]' };
 
-/** The exit code of a start: that of the first problem that stops it. */
+/** Returns the exit code that a start would have: the code of the first finding that prevents it. */
 export function exitCodeOf(findings: readonly Finding[]): number {
   const stopping = findings.find(({ exitCode }) => exitCode !== 0);
   if (stopping !== undefined) return stopping.exitCode;

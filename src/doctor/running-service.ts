@@ -1,4 +1,4 @@
-// `chambers doctor URL`: checks a running service as its clients reach it.
+// `chambers doctor URL`: checks a running service from outside, as its clients reach it.
 import { isIP } from 'node:net';
 import { connect } from 'node:tls';
 import { WebSocket } from 'ws';
@@ -23,7 +23,7 @@ export async function examineService(
   return [...examineUrl(url, env), ...responses, ...reached.flat()];
 }
 
-/** Clients sign the URL that they use, and the service verifies PUBLIC_URL. */
+/** Clients sign the URL that they use, but the service verifies signatures over PUBLIC_URL. */
 function examineUrl(url: string, { PUBLIC_URL }: Readonly<Record<string, string | undefined>>): readonly Finding[] {
   const addresses = PUBLIC_URL?.split(',').flatMap((address) => address.trim() || []) ?? [];
   if (addresses.length === 0 || addresses.some((address) => isSameOrigin(address, url))) return [];
@@ -38,15 +38,15 @@ function isSameOrigin(one: string, other: string): boolean {
 
 async function examineResponses(url: string): Promise<readonly Finding[]> {
   const base = baseOf(url);
-  const info = await ask(`${base}/`);
+  const info = await probe(`${base}/`);
   const { name, version } = info.body;
   if (name !== SERVICE_NAME) throw new Error(`${url} is not a ${SERVICE_NAME}: use its base URL, its PUBLIC_URL`);
   const aheadSeconds = Math.round((httpInstantOf(info.response.headers.get('date')) - Date.now()) / 1000);
   const [health, ready, chambers] = await Promise.all(
-    ['/health', '/ready', '/chambers?limit=1'].map((path) => ask(base + path)),
+    ['/health', '/ready', '/chambers?limit=1'].map((path) => probe(base + path)),
   );
   const [newest] = (chambers?.body ?? []) as readonly { readonly chamberId?: number }[];
-  const preview = newest && (await ask(`${base}/chambers/${newest.chamberId}/merkle-preview`));
+  const preview = newest && (await probe(`${base}/chambers/${newest.chamberId}/merkle-preview`));
   const logId = preview?.response.headers.get('log-id') ?? 'shown with its first chamber';
   const { ok: isHealthy, clock } = health?.body ?? {};
   const { reason } = Object(clock) as { readonly reason?: string };
@@ -58,44 +58,52 @@ async function examineResponses(url: string): Promise<readonly Finding[]> {
     ...(reason === undefined ? [] : [problem('clock', `the service does not trust its clock: ${reason}`)]),
     Math.abs(aheadSeconds) <= SERVICE_CLOCK_SECONDS_MAX
       ? ok('clock', 'the service and this machine agree on the time')
-      : problem('clock', `the service is ${aheadSeconds} s ahead of this clock: signatures made here may be rejected`),
+      : problem(
+          'clock',
+          `the service's clock is ${aheadSeconds} s ahead of this machine's: signatures made here may be rejected`,
+        ),
   ];
 }
 
-/** Reports the address that the service counts this machine as. Earlier versions do not show it. */
+/** Reports the client address that the service sees for this machine. Earlier versions do not return the address. */
 async function examineClientAddress(url: string): Promise<readonly Finding[]> {
   const [network, how] = await clientAs(url, {});
   if (how === undefined) return [];
   const isBehindProxy = new URL(url).protocol === 'https:';
   if (how === 'client') {
     const [named] = await clientAs(url, { 'X-Forwarded-For': FORGED, Forwarded: `for=${FORGED}` });
-    if (named !== FORGED) return [ok('service', `the proxy names this machine as ${network}`)];
+    if (named !== FORGED) return [ok('service', `the proxy forwards this machine's address, ${network}`)];
     return [
-      problem('service', 'the proxy forwards X-Forwarded-For or Forwarded, so that clients choose their address'),
+      problem(
+        'service',
+        'the proxy forwards X-Forwarded-For or Forwarded from clients, so clients can forge their address',
+      ),
     ];
   }
-  if (!isBehindProxy) return [ok('service', `counts this machine as ${network}, which no proxy names`)];
+  if (!isBehindProxy) return [ok('service', `sees this machine as ${network}; no proxy forwarded an address`)];
   if (how === 'trusted') {
     return [
       warning(
         'service',
-        `the proxy ${network} names no client outside of TRUSTED_PROXIES: ask from a machine that is not a proxy`,
+        `the proxy ${network} forwards no address outside TRUSTED_PROXIES: run this from a machine that is not a proxy`,
       ),
     ];
   }
   const detail =
-    how === 'direct' ? `all clients count as ${network}: the proxy is missing` : `the proxy ${network} names no client`;
+    how === 'direct'
+      ? `all clients are seen as ${network}: the proxy is not listed`
+      : `the proxy ${network} forwards no client address`;
   return [problem('service', detail, { variable: how === 'direct' ? 'TRUSTED_PROXIES' : null })];
 }
 
-/** Reserved for documentation (RFC 5737): no client has it. */
+/** An address reserved for documentation (RFC 5737), which no client has. */
 const FORGED = '192.0.2.87';
 
 async function clientAs(
   url: string,
   headers: Readonly<Record<string, string>>,
 ): Promise<readonly (string | undefined)[]> {
-  const { response } = await ask(`${baseOf(url)}/ready`, headers);
+  const { response } = await probe(`${baseOf(url)}/ready`, headers);
   return (response.headers.get(CLIENT_NETWORK) ?? '').split(', ');
 }
 
@@ -109,8 +117,8 @@ async function examineWebSockets(url: string): Promise<readonly Finding[]> {
     socket.once('error', ({ message }) => resolve(message));
   });
   socket.on('error', () => {}).terminate();
-  if (reason === undefined) return [ok('service', 'WebSockets pass')];
-  return [problem('service', `WebSockets fail (${reason}): the proxy drops Upgrade and Connection`)];
+  if (reason === undefined) return [ok('service', 'WebSockets work')];
+  return [problem('service', `WebSockets fail (${reason}): the proxy must pass on the headers Upgrade and Connection`)];
 }
 
 const MESSAGE_BYTES_MAX = 65_536;
@@ -148,12 +156,12 @@ function textOf(body: unknown): string {
   return JSON.stringify(body).slice(0, BODY_CHARS_SHOWN);
 }
 
-export async function isOurs(url: string): Promise<boolean> {
-  const info = await ask(`${url}/`).catch(() => undefined);
+export async function isChamberService(url: string): Promise<boolean> {
+  const info = await probe(`${url}/`).catch(() => undefined);
   return info?.body['name'] === SERVICE_NAME;
 }
 
-async function ask(url: string, headers: Readonly<Record<string, string>> = {}) {
+async function probe(url: string, headers: Readonly<Record<string, string>> = {}) {
   try {
     const init = { headers: { accept: 'application/json', ...headers } };
     const response = await openResponse(fetch, url, init, { wholeMillisMax: PROBE_MILLIS });

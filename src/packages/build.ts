@@ -1,5 +1,5 @@
-// Builds the npm packages chambers-client and chambers-audit into dist/packages, from the service's compiled sources. The client's only dependency is
-// `ws`; all other libraries are bundled, because they are ES modules only and require() must work. Run by `npm run build`.
+// Builds the npm packages chambers-client and chambers-audit into dist/packages, from the service's compiled sources. The client's only
+// dependency is `ws`; all other libraries are bundled, because they are only ES modules and require() must work. Run by `npm run build`.
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { type RolldownOutput, rolldown } from 'rolldown';
@@ -8,7 +8,7 @@ import { skillText } from '../docs/agent-texts.ts';
 const SOURCES = dirname(import.meta.dirname);
 const ROOT = join(SOURCES, '../..');
 const PACKAGES = join(ROOT, 'dist/packages');
-/** Without WebAssembly, which would be most of the client's size, and which Workers don't compile. */
+/** A keccak256 implementation without WebAssembly, which would be most of the client's size and which Workers don't compile. */
 const PLAIN_KECCAK = join(ROOT, 'src/page/browser/platform.ts');
 
 /** The example URL in the skills. */
@@ -23,7 +23,7 @@ interface Manifest {
   readonly dependencies: Readonly<Record<string, string>>;
 }
 const { version, license, dependencies } = readJson<Manifest>(join(ROOT, 'package.json'));
-/** For the folder cjs, where it overrides the package's own package.json. */
+/** Overrides the package's own package.json in the folder cjs. */
 const CJS_MANIFEST = { type: 'commonjs', sideEffects: false };
 
 rmSync(PACKAGES, { recursive: true, force: true });
@@ -31,7 +31,7 @@ await buildClient();
 await buildAuditor();
 
 async function buildClient(): Promise<void> {
-  const folder = begin('chambers-client', {
+  const folder = createPackage('chambers-client', {
     description: 'Agents and readers of a Chamber Coordination Service, for Node, browsers, Deno, Bun and Workers.',
     engines: ENGINES,
     sideEffects: false,
@@ -46,24 +46,24 @@ async function buildClient(): Promise<void> {
 }
 
 async function buildAuditor(): Promise<void> {
-  const folder = begin('chambers-audit', {
+  const folder = createPackage('chambers-audit', {
     description: 'Checks the chambers of a Chamber Coordination Service from their lines alone.',
     engines: ENGINES,
     sideEffects: ['./esm/command.js'],
     bin: { 'chambers-audit': './esm/command.js' },
-    // For version.ts and require-node.ts.
+    // version.ts and require-node.ts import it.
     imports: { '#package': './package.json' },
     ...entryPoints('packages/chambers-audit/index'),
   });
   writeSkill(
     'chambers-audit',
-    `With this package: \`npx --no chambers-audit ${BASE_URL}\` checks every chamber from its lines alone, \`--chamber=ID\` one of them. Exit code 0: nothing is broken; 3: something is, and the report names the events; 4: an option has to decide.`,
+    `With this package: \`npx --no chambers-audit ${BASE_URL}\` checks every chamber from its lines alone, \`--chamber=ID\` one of them. Exit code 0: every check passed; 3: a check failed, and the report names the events; 4: the lines leave a question open that an option must decide.`,
   );
   await bundle(folder, 'packages/chambers-audit/index', {});
   await bundle(folder, 'packages/chambers-audit/command', {}, ['esm']);
 }
 
-function begin(name: string, manifest: object): string {
+function createPackage(name: string, manifest: object): string {
   const folder = join(PACKAGES, name);
   mkdirSync(folder, { recursive: true });
   writeJson(join(folder, 'package.json'), { name, version, license, type: 'module', ...manifest });
@@ -73,7 +73,7 @@ function begin(name: string, manifest: object): string {
 }
 
 function writeSkill(name: string, own: string): void {
-  const note = `The URLs are those of a service on this machine: begin them with your service's instead.`;
+  const note = `The URLs are for a service on this machine: use your service's base URL instead.`;
   writeFileSync(join(PACKAGES, name, 'SKILL.md'), skillText({ baseUrl: BASE_URL, name, own: `${own} ${note}` }));
 }
 
@@ -137,7 +137,6 @@ function copyTypes(entry: string, folder: string): void {
   }
 }
 
-/** The licences of the bundled libraries. */
 function notices(output: RolldownOutput['output']): string {
   const modules = output.flatMap((part) => (part.type === 'chunk' ? part.moduleIds : []));
   const folders = new Set(modules.flatMap((id) => id.match(/.*\/node_modules\/(?:@[^/]+\/)?[^/]+/) ?? []));

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { closedFolder } from '../../src/demo/embedded-postgres.ts';
+import { inaccessibleFolder } from '../../src/demo/embedded-postgres.ts';
 import { expectDemoToEnd, runDemo, SLOW } from './run-demo.ts';
 
-const CLOSED_FOLDER = closedFolder(import.meta.dirname);
+const CLOSED_FOLDER = inaccessibleFolder(import.meta.dirname);
 
 it.skipIf(CLOSED_FOLDER)(
   'the demo of three nodes ends with the same root on the chain and a token for each graduate, although a node is killed',

@@ -35,7 +35,7 @@ async function wasPaced(file: string): Promise<boolean> {
 export async function expectDemoToEnd(words: readonly string[]): Promise<void> {
   const { out, err, exitCode } = await runDemo(words);
   expect({ exitCode, err }).toEqual({ exitCode: 0, err: '' });
-  expect(out.includes('node 2 of 3, which serves chamber 1, is killed')).toBe(words.length > 0);
+  expect(out.includes('killed node 2 of 3, which serves chamber 1')).toBe(words.length > 0);
   const roots = [...out.matchAll(/^root .*(0x[0-9a-f]{64})/gm)].map(([, root]) => root);
   expect(roots).toHaveLength(2);
   expect(roots[0]).toBe(roots[1]);

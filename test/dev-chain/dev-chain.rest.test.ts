@@ -171,7 +171,7 @@ test('a frozen Anvil is restarted from its saved state; each chamber is committe
   await expectRecordedOnce({ rpc, config: chain.config, forum });
   rpc.close();
   expect(messages().filter((message) => message.includes('development chain'))).toEqual([
-    'development chain not restarted or not saved',
+    'cannot restart or save the development chain',
     'the development chain does not respond, restarting',
     'development chain restarted',
   ]);

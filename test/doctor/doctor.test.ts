@@ -206,7 +206,7 @@ describe('doctor', () => {
     const found = await examineService(`${url}/`, {});
     expect(found.map(({ level }) => level)).toEqual(found.map(() => 'ok'));
     expect(found.map(({ detail }) => detail)).toEqual(
-      expect.arrayContaining(['WebSockets pass', 'counts this machine as 127.0.0.1, which no proxy names']),
+      expect.arrayContaining(['WebSockets work', 'sees this machine as 127.0.0.1; no proxy forwarded an address']),
     );
     await service.stop();
     for (const asked of [url, 'localhost'])

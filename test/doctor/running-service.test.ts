@@ -96,11 +96,11 @@ describe('doctor URL', () => {
       await openProxy(url, { days: 90, forward: (headers) => withoutUndefined(replacing(headers)) }),
     );
     expect(found.filter(([level]) => level !== 'ok')).toEqual([]);
-    expect(found).toContainEqual(['ok', null, 'the proxy names this machine as 198.51.100.7']);
+    expect(found).toContainEqual(['ok', null, "the proxy forwards this machine's address, 198.51.100.7"]);
     expect(found).toContainEqual(['ok', null, expect.stringMatching(/the certificate is valid for (89|90) days/)]);
   });
 
-  it('doctor URL finds an expiring certificate, failing WebSockets, and clients that choose their address', async ({
+  it('doctor URL finds an expiring certificate, failing WebSockets, and clients that can forge their address', async ({
     skip,
   }) => {
     requireInstalled(skip, 'openssl');
@@ -110,7 +110,7 @@ describe('doctor URL', () => {
     expect(found.filter(([level]) => level !== 'ok')).toEqual([
       ['warning', null, expect.stringMatching(/valid for [23] days/)],
       ['problem', null, expect.stringContaining('WebSockets fail')],
-      ['problem', null, expect.stringContaining('clients choose their address')],
+      ['problem', null, expect.stringContaining('clients can forge their address')],
     ]);
   });
 
@@ -118,17 +118,17 @@ describe('doctor URL', () => {
     requireInstalled(skip, 'openssl');
     const { url, lines } = await opened();
     const proxy = await openProxy(url, { days: 90, forward: (headers) => withoutUndefined(replacing(headers)) });
-    const lacks = ['problem', 'TRUSTED_PROXIES', 'all clients count as 127.0.0.1: the proxy is missing'];
+    const lacks = ['problem', 'TRUSTED_PROXIES', 'all clients are seen as 127.0.0.1: the proxy is not listed'];
     expect((await asked(proxy)).filter(([level]) => level !== 'ok')).toEqual([lacks]);
     expect(lines.map((line) => JSON.parse(line).msg)).toEqual([expect.stringContaining('TRUSTED_PROXIES lacks')]);
   });
 
-  it('doctor URL finds a proxy that names no client', async ({ skip }) => {
+  it('doctor URL finds a proxy that forwards no client address', async ({ skip }) => {
     requireInstalled(skip, 'openssl');
     const { url } = await opened({ TRUSTED_PROXIES: '127.0.0.1' });
     const proxy = await openProxy(url, { days: 90, forward: (headers) => headers as Record<string, unknown> });
     expect((await asked(proxy)).filter(([level]) => level !== 'ok')).toEqual([
-      ['problem', null, 'the proxy 127.0.0.1 names no client'],
+      ['problem', null, 'the proxy 127.0.0.1 forwards no client address'],
     ]);
   });
 
@@ -138,7 +138,7 @@ describe('doctor URL', () => {
     const forward = (headers: object) => ({ ...withoutUndefined(replacing(headers)), 'x-forwarded-for': '127.0.0.1' });
     const found = await asked(await openProxy(url, { days: 90, forward }));
     expect(found.filter(([level]) => level !== 'ok')).toEqual([
-      ['warning', null, expect.stringContaining('names no client outside of TRUSTED_PROXIES')],
+      ['warning', null, expect.stringContaining('forwards no address outside TRUSTED_PROXIES')],
     ]);
   });
 });

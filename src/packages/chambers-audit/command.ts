@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The command `chambers-audit`, which is `chambers audit` alone.
+// The command `chambers-audit`: `chambers audit` without the other commands.
 import '../../process/require-node.ts';
 import { parseArgs } from 'node:util';
 import { auditCommand } from '../../cli/audit-command.ts';
@@ -33,7 +33,7 @@ async function main(words: readonly string[]): Promise<number> {
   }
 }
 
-/** A flag has the value ''; repeated values are joined by commas. */
+/** Gives flags the value '' and joins repeated values with commas. */
 function parse(words: readonly string[]) {
   const known = Object.keys(FLAGS).map((flag) => {
     const [name = '', value] = flag.slice('--'.length).split(' ');
@@ -45,7 +45,7 @@ function parse(words: readonly string[]) {
     for (const [name, value] of Object.entries(parsed.values)) values[name] = value === true ? '' : String(value);
     return { values, positionals: parsed.positionals };
   } catch (error) {
-    // Only the first sentence: the others explain how to escape a leading dash.
+    // The other sentences explain how to escape a leading dash.
     const [sentence = ''] = (error as Error).message.split('. ');
     throw new CommandError('usage', `${sentence}; see chambers-audit --help`);
   }

@@ -10,7 +10,7 @@ export type { AuditPolicy, ChamberReport, ServiceReport };
 export interface AuditOptions {
   /** Audits only this chamber of a service. */
   readonly chamberId?: number | undefined;
-  /** A file of account lines; by default they are requested from the service. */
+  /** A file of account lines. By default, the auditor requests them from the service. */
   readonly accounts?: string | undefined;
   /** Compares root and tokens with a chain. */
   readonly chain?: { readonly rpc: string; readonly registries: readonly `0x${string}`[] } | undefined;
