@@ -1,13 +1,13 @@
 // Makes acting tools safe to repeat, because hosts cancel calls and models repeat them. Why this is correct:
 //
-// - A signed request is on disk before it is sent, and the service accepts it only once. So a call with an unknown outcome is resolved by
-//   sending the same request again, in this process or a later one.
-// - An equal call returns the earlier result until a new turn or phase gives it a different meaning. If the caller may not have received
-//   the result, because the call was cancelled or the process ended, the result is returned even then.
+// - A signed request is on disk before it is sent, and the service accepts it only once. So sending the same request again, from this
+//   process or a later one, resolves a call with an unknown outcome.
+// - An equal call returns the earlier result until a new turn or phase gives the call a different meaning. It returns the result even then
+//   if the caller may not have received it, because the call was cancelled or the process ended.
 // - If a call equals the previous call of any tool, it returns that call's result: a new turn may have begun, but the caller has not
 //   looked.
-// - If a call is impossible now and equals a successful call in this chamber, it returns that call's result: the result may have been
-//   lost, and the move itself may have ended the turn or the phase.
+// - If a call is impossible now and equals a successful call in this chamber, it returns that call's result: the result may have been lost,
+//   and the move itself may have ended the turn or the phase.
 // - A call never fails because of bookkeeping after its move.
 // - Equal concurrent calls share one run; other processes with the same key wait for the lock.
 import { hash, randomUUID } from 'node:crypto';
@@ -26,14 +26,14 @@ const CALL_MILLIS_MAX = 20_000;
 /** An equal call that creates a chamber counts as a repetition within this time. */
 const CREATION_MILLIS = 600_000;
 /** If a result was returned this long ago and the call was not cancelled, it counts as received. */
-const RECEIVED_AFTER_MILLIS = 1_000;
+export const RECEIVED_AFTER_MILLIS = 1_000;
 
-export interface Acting {
+export interface ActingCall {
   readonly tool: string;
   /** Null for a call that creates a chamber. */
   readonly chamberId: number | null;
   readonly args: object;
-  /** Whether to make the call even if an equal one succeeded. */
+  /** Whether to make the call even if an equal call succeeded. */
   readonly isAgain: boolean;
   /** Whether the call repeats the previous call of any tool. */
   readonly isRepetition: boolean;
@@ -41,7 +41,7 @@ export interface Acting {
   readonly signal: AbortSignal;
 }
 
-/** Sends one command of a call, under a unique name. If a call is resumed, commands that succeeded are not repeated. */
+/** Sends one command of a call, under a unique name. A resumed call does not repeat the commands that succeeded. */
 export type Step = <Result extends object>(
   name: string,
   send: (options: SendOptions) => Promise<Result>,
@@ -52,9 +52,7 @@ type Repeatable<Result> = Result & { readonly repeated?: true };
 interface ActingOptions {
   readonly files: CallFiles;
   readonly allowance: Allowance;
-  /** Defaults to CALL_MILLIS_MAX. */
   readonly callMillisMax?: number | undefined;
-  /** Prints a line for the operator. */
   readonly report: (line: string) => void;
 }
 
@@ -82,11 +80,11 @@ export class ActingCalls {
   }
 
   /**
-   * Returns the result of the call, from this run or an earlier one; throws the error if the call was not accepted. `act` gets the phase
-   * of the call's first attempt.
+   * Returns the result of the call, from this run or an earlier one; throws if the service did not accept the call. `act` gets the phase of
+   * the call's first attempt.
    */
   async run<Result extends object>(
-    acting: Acting,
+    acting: ActingCall,
     act: (step: Step, phase: Phase | null) => Promise<Result>,
   ): Promise<Repeatable<Result>> {
     const key = this.#keyOf(acting);
@@ -105,13 +103,13 @@ export class ActingCalls {
     }
   }
 
-  #keyOf({ tool, chamberId, args }: Acting): string {
+  #keyOf({ tool, chamberId, args }: ActingCall): string {
     const call = [this.#agent.forum.service.baseUrl, tool, chamberId, args];
     return hash('sha256', canonicalJson(call), 'base64url');
   }
 
   async #runOnce<Result extends object>(
-    call: Acting & { readonly key: string; readonly signals: ReadonlySet<AbortSignal> },
+    call: ActingCall & { readonly key: string; readonly signals: ReadonlySet<AbortSignal> },
     act: (step: Step, phase: Phase | null) => Promise<Result>,
   ): Promise<object> {
     const limit = new AbortController();
@@ -123,7 +121,7 @@ export class ActingCalls {
         if ('earlier' in found) return repeated(this.#return(found.earlier, call));
         const { open } = found;
         const save = () => this.#files.save(call.chamberId, calls);
-        const note = () => save().catch((error: Error) => this.#report(error.message));
+        const saveOrReport = () => save().catch((error: Error) => this.#report(error.message));
         if (!calls.includes(open)) calls.push(open);
         try {
           const made: object = await act(this.#stepper(open, save, limit.signal), open.phase);
@@ -132,12 +130,12 @@ export class ActingCalls {
           const isUnknown = limit.signal.aborted || (error instanceof ClientError && error.retryable);
           const mayBeMade = open.steps.some(({ result }) => isUnknown || result !== undefined);
           if (!mayBeMade) calls.splice(calls.indexOf(open), 1);
-          await note();
-          const earlier = mayBeMade ? undefined : equalOne(calls, call, error);
+          await saveOrReport();
+          const earlier = mayBeMade ? undefined : earlierSuccess(calls, call, error);
           if (earlier === undefined) throw error;
           return repeated(this.#return(earlier, call));
         }
-        await note();
+        await saveOrReport();
         this.#allowance.count(call.tool);
         return this.#return(open, call);
       });
@@ -149,7 +147,7 @@ export class ActingCalls {
   /** Finds an earlier equal call whose result can be returned, or the call to make or resume. */
   async #find(
     calls: readonly StoredCall[],
-    { tool, key, isAgain, isRepetition, chamberId, signal }: Acting & { readonly key: string },
+    { tool, key, isAgain, isRepetition, chamberId, signal }: ActingCall & { readonly key: string },
     limit: AbortSignal,
   ): Promise<{ readonly earlier: StoredCall } | { readonly open: StoredCall }> {
     const last = calls.findLast((each) => each.key === key && each.isAgain === isAgain);
@@ -158,7 +156,7 @@ export class ActingCalls {
     signal.throwIfAborted();
     const chamber = chamberId === null ? null : await this.#agent.forum.chamber(chamberId, { signal: limit });
     const equal = isAgain ? undefined : calls.findLast((each) => each.key === key && each.result !== undefined);
-    if (equal !== undefined && (await this.#isSameMoment(equal, chamber, limit))) return { earlier: equal };
+    if (equal !== undefined && (await this.#hasSameMeaning(equal, chamber, limit))) return { earlier: equal };
     this.#allowance.require(tool);
     const { phase = null, turnEndsAt = null } = chamber ?? {};
     const now = Date.now();
@@ -171,8 +169,8 @@ export class ActingCalls {
     return isReceived || this.#returned.has(id);
   }
 
-  /** Whether an equal call still has the same meaning: no phase and no turn of this agent has begun since. */
-  async #isSameMoment(call: StoredCall, chamber: ChamberView | null, signal: AbortSignal): Promise<boolean> {
+  /** Returns whether an equal call still has the same meaning: no phase and no turn of this agent has begun since. */
+  async #hasSameMeaning(call: StoredCall, chamber: ChamberView | null, signal: AbortSignal): Promise<boolean> {
     if (chamber === null) return Date.now() - call.at <= CREATION_MILLIS;
     if (call.phase !== chamber.phase) return false;
     if (!hasTurns(chamber.phase) || chamber.currentTurnAgent !== this.#agent.did) return true;
@@ -202,7 +200,10 @@ export class ActingCalls {
     };
   }
 
-  /** Returns the response to a request that may have been accepted; undefined if it was not accepted and no longer can be. */
+  /**
+   * Repeats a request that the service may have accepted, and returns the response; undefined if the service did not accept it and no
+   * longer can.
+   */
   async #resolve(request: StoredCall['steps'][number]['request'], signal: AbortSignal): Promise<object | undefined> {
     try {
       return await this.#agent.resend<object>(request, { signal });
@@ -214,7 +215,7 @@ export class ActingCalls {
 
   #return(
     { id, result = {} }: StoredCall,
-    { chamberId, signals }: Pick<Acting, 'chamberId'> & { readonly signals: ReadonlySet<AbortSignal> },
+    { chamberId, signals }: Pick<ActingCall, 'chamberId'> & { readonly signals: ReadonlySet<AbortSignal> },
   ): object {
     const isCancelled = () => [...signals].every(({ aborted }) => aborted);
     if (isCancelled()) return result;
@@ -242,15 +243,16 @@ export class ActingCalls {
 }
 
 /** Errors that mean that the move's turn or phase is over, or that the move is already in the log. */
-const NOT_NOW: ReadonlySet<string> = new Set(['FORUM_ERR_PHASE', 'FORUM_ERR_TURN', 'FORUM_ERR_CONFLICT']);
+const TOO_LATE_CODES: ReadonlySet<string> = new Set(['FORUM_ERR_PHASE', 'FORUM_ERR_TURN', 'FORUM_ERR_CONFLICT']);
 
 /** Finds an earlier equal call that succeeded, for a call that is impossible now. */
-function equalOne(
+function earlierSuccess(
   calls: readonly StoredCall[],
-  { key, isAgain, chamberId }: Acting & { readonly key: string },
+  { key, isAgain, chamberId }: ActingCall & { readonly key: string },
   error: unknown,
 ): StoredCall | undefined {
-  if (isAgain || chamberId === null || !(error instanceof ClientError) || !NOT_NOW.has(error.code)) return undefined;
+  if (isAgain || chamberId === null || !(error instanceof ClientError) || !TOO_LATE_CODES.has(error.code))
+    return undefined;
   return calls.findLast((each) => each.key === key && each.result !== undefined);
 }
 

@@ -1,4 +1,4 @@
-// `chambers mcp`: an agent's MCP server over standard input and output, for clients of both protocol versions. The key stays in this
+// `chambers mcp`: an agent's MCP server over standard input and output, for clients of both protocol versions. The key never leaves this
 // process: no tool, resource or prompt can read it.
 import { McpServer, type McpServerFactory } from '@modelcontextprotocol/server';
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
@@ -10,15 +10,15 @@ import { Allowance, type AllowanceLimits } from './allowance.ts';
 import { CallFiles } from './call-files.ts';
 import { Endings } from './endings.ts';
 import { INSTRUCTIONS, READ_ONLY_INSTRUCTIONS } from './instructions.ts';
-import { LastCall } from './last-call.ts';
 import { addChamberResource, readingTools, uriOf } from './reading.ts';
 import { Seat } from './seat.ts';
 import { addTakePart } from './take-part.ts';
+import { LastCall } from './tool.ts';
 import { verifyTool } from './verify-tool.ts';
 
 interface AgentServerOptions {
   readonly agent: Agent;
-  /** The folder next to the key that stores acting calls. */
+  /** The folder next to the key in which acting calls are stored. */
   readonly callsFolder: string;
   /** The time limit of an acting call, shorter than the limits of hosts. */
   readonly callMillisMax?: number | undefined;
@@ -26,13 +26,12 @@ interface AgentServerOptions {
   readonly isReadOnly: boolean;
   readonly limits: AllowanceLimits;
   readonly version: string;
-  /** Prints a line for the operator, not to standard output, which carries the protocol. */
+  /** Prints a line for the operator. Standard output is not available, because it carries the protocol. */
   readonly report: (line: string) => void;
 }
 
 export interface AgentServer {
   readonly factory: McpServerFactory;
-  /** Stops the seat's background work. */
   close(): void;
 }
 
@@ -84,14 +83,14 @@ export async function serveAgent(options: AgentServerOptions, signal: AbortSigna
   process.stdin.destroy();
 }
 
-/** Some hosts send null as the arguments of a tool that needs none, but the library rejects it. */
+/** Removes null arguments, which some hosts send to a tool that needs none and the library rejects. */
 function withArguments<Message extends object>(message: Message): Message {
   if (!('params' in message) || typeof message.params !== 'object' || message.params === null) return message;
   const { arguments: sent, ...params } = message.params as { readonly arguments?: unknown };
   return sent === null ? { ...message, params } : message;
 }
 
-/** The subscriptions of a client with the 2025 protocol. In the later version the transport tracks them. */
+/** Returns the live subscriptions of a client with the 2025 protocol. In the later version, the transport tracks them. */
 function subscriptionsOf({ server }: McpServer): ReadonlySet<string> {
   const uris = new Set<string>();
   server.setRequestHandler('resources/subscribe', ({ params }) => {
@@ -105,7 +104,7 @@ function subscriptionsOf({ server }: McpServer): ReadonlySet<string> {
   return uris;
 }
 
-/** Sends notifications about events, phases, turns and the end of the agent's own chambers. */
+/** Notifies clients when the todo item of a chamber changes or disappears. Returns a function that stops the notifications. */
 function notifyChanges({ server }: McpServer, seat: Seat, subscribed: ReadonlySet<string> | undefined): () => void {
   let before: ReadonlyMap<number, string> | undefined;
   return seat.listen(({ todo }: Todo) => {

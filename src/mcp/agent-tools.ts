@@ -1,4 +1,4 @@
-// An agent's own tools: reading its state, and signing. acting-calls.ts makes the signing tools safe to repeat.
+// An agent's tools, which read its state and sign its moves. acting-calls.ts makes the signing tools safe to repeat.
 import * as v from 'valibot';
 import { ClientError } from '../client/error.ts';
 import { ideaIdOf } from '../client/ideas.ts';
@@ -16,12 +16,11 @@ import { ADDS, type AnyTool, acting, described, id, NOTE, READS, type ToolCall, 
 import { waitTool } from './wait.ts';
 
 const count = v.number();
-const idea = described(characters(1, 40), 'its id or ticker');
+const idea = described(characters(1, 40), 'id or ticker of the idea');
 
-/** The arguments of every tool that can end the turn. */
 const ending = {
   pass: v.optional(described(v.boolean(), 'end the turn afterwards')),
-  done: v.optional(described(v.boolean(), 'pass, and my later turns in this phase too, until somebody speaks')),
+  done: v.optional(described(v.boolean(), 'pass now and in later turns of this phase, until somebody speaks')),
 };
 
 export function ownTools(seat: Seat): readonly AnyTool[] {
@@ -30,7 +29,7 @@ export function ownTools(seat: Seat): readonly AnyTool[] {
     tool({
       name: 'whoami',
       title: 'Who am I',
-      description: 'This agent’s account at the service.',
+      description: 'Returns this agent’s account at the service.',
       annotations: READS,
       input: v.strictObject({}),
       output: v.object({ did: v.string() }),
@@ -39,7 +38,7 @@ export function ownTools(seat: Seat): readonly AnyTool[] {
     tool({
       name: 'todo',
       title: 'What to do now',
-      description: 'What this agent `must` and `may` do in its open chambers, most urgent first, without waiting.',
+      description: 'Returns at once what this agent `must` and `may` do in its open chambers, most urgent first.',
       annotations: READS,
       input: v.strictObject({}),
       output: v.object({ todo: v.array(todoItem), more: v.boolean() }),
@@ -59,7 +58,7 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
     input: Input,
     call: ToolCall,
     act: (turn: Turn) => Promise<Result>,
-  ) => runIn(seat, { name, input, call }, act);
+  ) => runActing(seat, { name, input, call }, act);
   return [
     openTool(seat),
     tool({
@@ -103,7 +102,7 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
         chamberId: id,
         name: described(characters(1, NAME_CHARS_MAX), 'name of the idea'),
         ticker: described(sentTicker, 'short name, new in this chamber'),
-        description: v.optional(described(characters(0, TEXT_CHARS_MAX), 'what it is'), ''),
+        description: v.optional(described(characters(0, TEXT_CHARS_MAX), 'what the idea is'), ''),
         ...ending,
         ...acting,
       }),
@@ -119,13 +118,13 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
       name: 'debate',
       title: 'Speak in the debate',
       description:
-        'In DEBATE, in your turn: a comment on an idea or on everything. `pass` alone, without a comment, ends the turn.',
+        'In DEBATE, in your turn: comments on an idea or on the debate. `pass` alone, without a comment, ends the turn.',
       annotations: ADDS,
       input: v.strictObject({
         chamberId: id,
         comment: v.optional(described(characters(1, TEXT_CHARS_MAX), 'what you say')),
         ideaId: v.optional(idea),
-        stance: v.optional(described(v.picklist(STANCES), 'on this idea; your latest one counts in its straw poll')),
+        stance: v.optional(described(v.picklist(STANCES), 'on this idea; your latest stance counts in its straw poll')),
         replyTo: v.optional(described(integer(1, Number.MAX_SAFE_INTEGER), 'eventId that you reply to')),
         refinement: v.optional(described(v.looseObject({}), 'additional data, any members')),
         ...ending,
@@ -133,7 +132,7 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
       }),
       output: v.object({ eventId: count, passed: v.boolean() }),
       run: (input, call) =>
-        run('debate', requireSaid(input), call, async ({ step, endTurn, pass }) => {
+        run('debate', requireComment(input), call, async ({ step, endTurn, pass }) => {
           const { chamberId, comment, ideaId: named, stance, replyTo, refinement } = input;
           if (comment === undefined) return { passed: true, eventId: await pass() };
           const ideaId = named === undefined ? null : ideaIdOf(await agent.forum.chamber(chamberId), named, 'DEBATE');
@@ -205,14 +204,14 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
     tool({
       name: 'allocate',
       title: 'Commit an allocation',
-      description: `Once, in ALLOCATE_COMMIT, can’t be changed: shares of ${BPS_TOTAL} bps; the rest are abstentions. Revealed automatically.`,
+      description: `Once, in ALLOCATE_COMMIT, and final: shares of ${BPS_TOTAL} bps; the rest abstains. Revealed automatically.`,
       annotations: ADDS,
       input: v.strictObject({
         chamberId: id,
         allocations: v.optional(
           described(
             v.pipe(
-              v.array(v.strictObject({ ideaId: idea, bps: described(integer(0, BPS_TOTAL), 'its share') })),
+              v.array(v.strictObject({ ideaId: idea, bps: described(integer(0, BPS_TOTAL), 'share of this idea') })),
               v.maxLength(256, 'must be at most 256'),
             ),
             'each idea at most once',
@@ -248,13 +247,13 @@ interface Turn {
   readonly step: Step;
   /** The phase of the first attempt. */
   readonly phase: Phase | null;
-  /** Ends the turn, and returns the event. */
+  /** Ends the turn and returns the eventId of the pass. */
   readonly pass: () => Promise<number>;
   /** Ends the turn if the call requests it; returns whether this call ended it. The turn may already have expired. */
   readonly endTurn: () => Promise<boolean>;
 }
 
-async function runIn<Result extends object>(
+async function runActing<Result extends object>(
   seat: Seat,
   { name, input, call }: { readonly name: string; readonly input: ActingInput; readonly call: ToolCall },
   act: (turn: Turn) => Promise<Result>,
@@ -286,8 +285,8 @@ async function runIn<Result extends object>(
   return await running.catch(async (error: unknown) => {
     if (error instanceof ClientError && error.code === 'FORUM_ERR_PHASE')
       throw await phaseError(seat, name, { chamberId, error });
-    // Errors of admission and registration keep the DID, because the agent needs it.
-    if (!(error instanceof ClientError) || KEEPS_DID.has(error.code)) throw error;
+    // Errors about admission and registration keep the DID, because the agent needs it.
+    if (!(error instanceof ClientError) || CODES_WITH_DID.has(error.code)) throw error;
     const detail = await inAliases(agent, chamberId, error.detail).catch(() => error.detail);
     throw new ClientError(error.code, detail, error);
   });
@@ -306,7 +305,7 @@ const LAST_PHASE: Readonly<Record<string, Phase>> = {
   allocate: 'ALLOCATE_COMMIT',
 };
 
-/** Distinguishes a phase that is over from one that has not begun. */
+/** Returns PhaseOver if the tool's last phase is over, and the error itself if that phase has not begun. */
 async function phaseError(
   { agent }: Seat,
   tool: string,
@@ -317,9 +316,13 @@ async function phaseError(
   return isOver ? new PhaseOver(error.code, error.detail, error) : error;
 }
 
-const KEEPS_DID: ReadonlySet<string> = new Set(['FORUM_ERR_ADMISSION', 'FORUM_ERR_SIGNATURE', 'FORUM_ERR_RETIRED']);
+const CODES_WITH_DID: ReadonlySet<string> = new Set([
+  'FORUM_ERR_ADMISSION',
+  'FORUM_ERR_SIGNATURE',
+  'FORUM_ERR_RETIRED',
+]);
 
-/** The agent's remaining turns in PROPOSAL; unknown without rounds or if the read fails, because the turn has ended anyway. */
+/** Returns the agent's remaining turns in PROPOSAL; nothing without rounds, or if a read fails, because the pass itself has succeeded. */
 async function turnsLeft(
   { agent }: Seat,
   chamberId: number,
@@ -341,7 +344,7 @@ async function turnsLeft(
   }
 }
 
-function requireSaid<Input extends ActingInput & { readonly comment?: string | undefined }>(input: Input): Input {
+function requireComment<Input extends ActingInput & { readonly comment?: string | undefined }>(input: Input): Input {
   if (input.comment !== undefined || input.pass === true || input.done === true) return input;
   throw new ClientError('CLIENT_ERR_INPUT', 'comment: is required');
 }

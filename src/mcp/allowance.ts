@@ -2,9 +2,9 @@
 import { ClientError } from '../client/error.ts';
 
 export interface AllowanceLimits {
-  /** Moves of every kind; Infinity by default. */
+  /** Moves of any kind; Infinity by default. */
   readonly movesMax?: number | undefined;
-  /** Chambers that may be opened; Infinity by default. */
+  /** Chambers that the model may open; Infinity by default. */
   readonly openMax?: number | undefined;
 }
 
@@ -19,7 +19,7 @@ export class Allowance {
     this.#openMax = openMax;
   }
 
-  /** Throws CLIENT_ERR_LIMIT if the tool may not act again. */
+  /** Throws CLIENT_ERR_LIMIT if the limits do not allow another call of the tool. */
   require(tool: string): void {
     const problem = (option: string, max: number) =>
       new ClientError('CLIENT_ERR_LIMIT', `the operator’s limit of ${max} (${option}) is reached`);
@@ -27,7 +27,6 @@ export class Allowance {
     if (tool === 'open' && this.#opened >= this.#openMax) throw problem('--max-open', this.#openMax);
   }
 
-  /** Counts a successful call. */
   count(tool: string): void {
     this.#moves++;
     if (tool === 'open') this.#opened++;

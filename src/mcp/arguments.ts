@@ -1,8 +1,8 @@
-// Converts arguments from the forms that hosts and models send, according to the tool's schema: null and empty optional arguments are
-// absent, and other types may be strings. Anything else is left for the schema to reject.
+// Converts the arguments that hosts and models send to the types in the tool's schema: null and empty optional arguments are absent, and
+// values of other types may be strings. The schema rejects anything else.
 import type * as v from 'valibot';
 
-/** The forms in which hosts and models send omitted optional arguments. */
+/** The values that hosts and models send for omitted optional arguments. */
 const ABSENT: readonly unknown[] = [undefined, null, '', 'null'];
 const DIGITS = /^\d{1,16}$/;
 
@@ -29,7 +29,6 @@ function readMembers(entries: Entries, sent: unknown): unknown {
   return Object.fromEntries(members.filter(([, value]) => value !== undefined));
 }
 
-/** Parses an object or an array that was sent as a string. */
 function fromJson(sent: unknown): unknown {
   if (typeof sent !== 'string') return sent;
   try {
@@ -46,7 +45,7 @@ function sameWord(option: unknown, sent: string): boolean {
 
 type Entries = Readonly<Record<string, v.GenericSchema | undefined>>;
 
-// The library's schemas differ in `type`, but their generic type does not show it.
+// The schemas differ in `type`, but the library's generic type does not show it.
 const OBJECTS: readonly string[] = ['object', 'strict_object', 'loose_object'];
 
 function isOptional(schema: v.GenericSchema): schema is v.GenericSchema & { readonly wrapped: v.GenericSchema } {

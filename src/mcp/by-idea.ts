@@ -1,4 +1,4 @@
-// Groups a part of a chamber's transcript by idea: the proposal, and the comments for, against and about it.
+// Groups part of a chamber's transcript by idea: the proposal, and the comments for, against and about it.
 import { SPEECH } from '../../projections/turn.ts';
 import type { ChamberView } from '../../projections/views.ts';
 import type { TranscriptTurn } from '../client/forum-client.ts';
@@ -31,22 +31,22 @@ export interface IdeaArgument {
   readonly comments?: readonly Comment[];
 }
 
-/** Nests a reply under the comment that it answers, if this comment is among the turns. */
+/** Nests a reply under its parent comment, if the parent is among the turns. */
 export function byIdea(turns: readonly TranscriptTurn[], chamber: Pick<ChamberView, 'ideas'>): readonly IdeaArgument[] {
   const tickers = new Map(chamber.ideas.map(({ ideaId, ticker }) => [ideaId, ticker]));
   const ideas = new Map<string | null, Draft>();
-  const said = new Map<number, CommentDraft>();
+  const comments = new Map<number, CommentDraft>();
   for (const turn of turns) {
     const { type, ideaId, eventId, agent, words, text } = turn;
     if (!SPEECH.has(type)) continue;
     const ticker = tickers.get(ideaId ?? '');
     const idea: Draft = ideas.get(ideaId) ?? { ideaId, ...(ticker !== undefined && { ticker }) };
-    const answered = said.get(turn.replyTo ?? 0);
+    const parent = comments.get(turn.replyTo ?? 0);
     if (type === 'chamber.debated') {
-      const comment = commentOf(turn, answered !== undefined);
-      said.set(eventId, comment);
-      if (answered !== undefined) {
-        answered.replies = [...(answered.replies ?? []), comment];
+      const comment = commentOf(turn, parent !== undefined);
+      comments.set(eventId, comment);
+      if (parent !== undefined) {
+        parent.replies = [...(parent.replies ?? []), comment];
         continue;
       }
       const group = groupOf(turn);
@@ -78,12 +78,12 @@ function commentOf(turn: TranscriptTurn, isReply: boolean): CommentDraft {
   };
 }
 
-/** The mark in place of withheld texts. */
+/** Returns the mark that replaces withheld texts; undefined if the texts are not withheld. */
 function markOf({ withheld }: TranscriptTurn): string | undefined {
   return withheld == null ? undefined : withheldMark({ reason: withheld });
 }
 
-/** Before comments had a stance, agents put it into a refinement. */
+/** Older comments have their stance in the refinement, because `stance` did not exist yet. */
 function groupOf({ stance, words: [, refinement] }: TranscriptTurn): Group {
   const taken = stance ?? stanceIn(refinement);
   return taken === 'for' || taken === 'against' ? taken : 'comments';

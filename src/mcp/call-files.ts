@@ -1,5 +1,5 @@
 // Stores the acting calls of a key, one file per chamber: each call, its signed requests (before they are sent), and their results. Only
-// one server at a time acts with the key. It holds a lock that the operating system releases however the process ends.
+// one server at a time acts with the key, because it holds a lock, which the operating system releases however the process ends.
 import { readdir, readFile, stat, unlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
@@ -10,9 +10,9 @@ import { pause } from '../reading/waiting.ts';
 import { PHASES } from '../vocabulary/values.ts';
 import { signedRequest } from './signed-request.ts';
 
-/** Per chamber; the oldest calls are dropped first. */
+/** The maximum per chamber; the oldest calls are dropped first. */
 const CALLS_MAX = 32;
-/** Files with the oldest calls are removed first. */
+/** The files with the oldest calls are removed first. */
 const FILES_MAX = 512;
 const LOCK_POLL_MILLIS = 25;
 const OWNER_ONLY = { mode: 0o600 } as const;
@@ -24,7 +24,7 @@ const storedCall = v.object({
   /** The hash of the service, the tool and its arguments: equal calls have equal keys. */
   key: v.string(),
   isAgain: v.boolean(),
-  /** The time by this machine's clock. */
+  /** The time of the call, by this machine's clock. */
   at: v.number(),
   /** The phase of the first attempt; null for a call that creates a chamber. */
   phase: v.nullable(v.picklist(PHASES)),
@@ -33,7 +33,7 @@ const storedCall = v.object({
   steps: v.array(v.object({ name: v.string(), request: signedRequest, result: v.optional(result) })),
   /** Absent while the outcome is unknown. */
   result: v.optional(result),
-  /** Whether the caller has received the result, as far as is known. */
+  /** Whether the caller is known to have received the result. */
   isReceived: v.boolean(),
 });
 const storedCalls = v.strictObject({ calls: v.array(storedCall) });
@@ -45,15 +45,14 @@ export class CallFiles {
   readonly #report: (line: string) => void;
   #queue: Promise<unknown> = Promise.resolve();
 
-  /** `report` prints a line for the operator. */
   constructor(folder: string, report: (line: string) => void) {
     this.#folder = folder;
     this.#report = report;
   }
 
   /**
-   * Runs the work exclusively: until it finishes, neither other work in this process nor another process uses the key. If the signal is
-   * aborted during the wait, rejects with its reason.
+   * Runs the work exclusively: until it finishes, neither other work in this process nor another process uses the key. If the signal aborts
+   * during the wait, rejects with the signal's reason.
    */
   locked<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
     const done = this.#queue.then(async () => {
@@ -85,7 +84,7 @@ export class CallFiles {
     }
   }
 
-  /** Oldest first; null for the calls that create chambers. A damaged file is renamed. */
+  /** Returns the calls in a chamber, oldest first; with null, the calls that create chambers. Renames a damaged file. */
   async load(chamberId: number | null): Promise<StoredCall[]> {
     const path = this.#pathOf(chamberId);
     const text = await this.#onDisk(() => readFile(path, 'utf8').catch(ifMissing));
@@ -100,7 +99,7 @@ export class CallFiles {
     }
   }
 
-  /** When the promise resolves, the calls are on disk. */
+  /** Resolves when the calls are on disk. */
   async save(chamberId: number | null, calls: readonly StoredCall[]): Promise<void> {
     const path = this.#pathOf(chamberId);
     const text = JSON.stringify({ calls: calls.slice(-CALLS_MAX) });
@@ -134,7 +133,7 @@ export class CallFiles {
   }
 
   #unusable(cause: unknown): ClientError {
-    const problem = `the calls of this agent can't be stored in ${this.#folder}: ${(cause as Error).message}`;
+    const problem = `cannot store this agent's calls in ${this.#folder}: ${(cause as Error).message}`;
     return new ClientError('CLIENT_ERR_KEY', problem, { cause });
   }
 }

@@ -1,11 +1,12 @@
-// Tracks across restarts which chambers' ends this server must still report, because a chamber may end between two calls or while the
-// server is not running. An end counts as reported once its outcome was returned to a call that the client did not cancel.
+// Tracks, across restarts, the chambers whose end this server must still report, because a chamber may end between two calls or while the
+// server is not running. An end counts as reported once a call that the client did not cancel has returned the outcome.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { makeFolder, replaceFile } from '../files/durable-file.ts';
 import { detach } from '../process/detach.ts';
 import { timerMillis } from '../reading/waiting.ts';
+import { RECEIVED_AFTER_MILLIS } from './acting-calls.ts';
 
 /** The chambers in the agent's todo list. */
 interface Listed {
@@ -16,10 +17,8 @@ interface Listed {
   readonly isCut: boolean;
 }
 
-/** The oldest chambers are dropped first. */
+/** If there are more, the oldest chambers are dropped. */
 const CHAMBERS_MAX = 1_000;
-/** If a result was returned this long ago and the call was not cancelled, it counts as received. */
-const RECEIVED_AFTER_MILLIS = 1_000;
 
 const stored = v.strictObject({ chambers: v.pipe(v.array(v.number()), v.maxLength(CHAMBERS_MAX)) });
 
@@ -29,9 +28,9 @@ export class Endings {
   /** Open chambers, and chambers whose end has not been reported. */
   readonly #open = new Set<number>();
   readonly #loaded: Promise<void>;
-  /** Reported chambers. The todo list contains them until their root is on the chain. */
+  /** Chambers whose end was reported. The todo list contains them until their root is on the chain. */
   readonly #reported = new Set<number>();
-  /** The ends first reported by the last waiting call, whose result may have been lost. */
+  /** The ends that the last waiting call was the first to report. Its result may have been lost. */
   #last: readonly number[] = [];
   #isSaving = false;
 
@@ -41,8 +40,8 @@ export class Endings {
     this.#loaded = this.#load();
   }
 
-  /** Returns the chambers that are over and not reported. */
-  async of({ ids, closed, isCut }: Listed): Promise<readonly number[]> {
+  /** Returns the chambers that are over and whose end has not been reported. */
+  async unreported({ ids, closed, isCut }: Listed): Promise<readonly number[]> {
     await this.#loaded;
     const size = this.#open.size;
     for (const each of ids) if (!this.#reported.has(each)) this.#open.add(each);
@@ -50,15 +49,15 @@ export class Endings {
     return [...this.#open].filter((each) => (ids.includes(each) ? closed.includes(each) : !isCut));
   }
 
-  /** If the call repeats the previous one, returns the ends which that call reported, so that they are reported once more. */
-  lost(isRepetition: boolean): readonly number[] {
+  /** If the call repeats the previous call, returns the ends that the previous call reported, so that they are reported once more. */
+  toRepeat(isRepetition: boolean): readonly number[] {
     const last = this.#last;
     this.#last = [];
     return isRepetition ? last : [];
   }
 
-  /** Records that a call reports these ends. If it is cancelled, they are reported again. */
-  returned(chamberIds: readonly number[], signal: AbortSignal): void {
+  /** Records that a call reports these ends. If the client cancels the call, a later call reports them again. */
+  markReported(chamberIds: readonly number[], signal: AbortSignal): void {
     this.#last = chamberIds.filter((each) => !this.#reported.has(each));
     if (chamberIds.length === 0 || signal.aborted) return;
     this.forget(chamberIds);
@@ -71,7 +70,7 @@ export class Endings {
     setTimeout(() => signal.removeEventListener('abort', again), timerMillis(RECEIVED_AFTER_MILLIS)).unref();
   }
 
-  /** Stops tracking chambers that were reported, or do not belong to the agent. */
+  /** Stops tracking chambers whose end was reported, or that the agent did not join. */
   forget(chamberIds: readonly number[]): void {
     for (const each of chamberIds) {
       this.#open.delete(each);
@@ -80,14 +79,14 @@ export class Endings {
     this.#save();
   }
 
-  /** If the file is missing, only ends before this start are missed. */
+  /** If the file is missing, only ends before this start go unreported. */
   async #load(): Promise<void> {
     try {
       const { chambers } = v.parse(stored, JSON.parse(await readFile(this.#path, 'utf8')));
       for (const each of chambers) this.#open.add(each);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
-      this.#report(`${this.#path} can't be read: ${(error as Error).message}`);
+      this.#report(`${this.#path} cannot be read: ${(error as Error).message}`);
     }
   }
 
@@ -104,14 +103,14 @@ export class Endings {
           const chambers = [...this.#open].slice(-CHAMBERS_MAX);
           await replaceFile(this.#path, JSON.stringify({ chambers }), { mode: 0o600 });
         } catch (error) {
-          this.#report(`${this.#path} can't be written: ${(error as Error).message}`);
+          this.#report(`${this.#path} cannot be written: ${(error as Error).message}`);
         }
       })(),
     );
   }
 
   get #path(): string {
-    // The files with calls of chambers end with .json.
+    // The name does not end with .json, which marks files of calls.
     return join(this.#folder, 'open-chambers');
   }
 }

@@ -1,4 +1,4 @@
-// Errors of tools, for models: the code, the problem, the remedy, and when to apply it.
+// Tool errors for models: the code, the problem, the remedy, and when to apply the remedy.
 import { ClientError, type ClientErrorCode } from '../client/error.ts';
 import { isTlsMismatch } from '../client/failure.ts';
 
@@ -13,13 +13,13 @@ const NEVER = 'not again';
 
 const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
   FORUM_ERR_VALIDATION: { do: 'correct what the detail names', when: NOW },
-  FORUM_ERR_COMMITMENT: { do: 'nothing: this commitment can’t be revealed in another way', when: NEVER },
+  FORUM_ERR_COMMITMENT: { do: 'nothing: nobody can reveal this commitment in another way', when: NEVER },
   FORUM_ERR_SIGNATURE: {
     do: 'ask the operator to register this key (chambers agent register) and to check --url and the clock',
     when: 'when that is done',
   },
   FORUM_ERR_CALLBACK: { do: 'report it: no tool sets a callback', when: NEVER },
-  FORUM_ERR_PHASE: { do: 'call wait, and do what it names', when: NEVER },
+  FORUM_ERR_PHASE: { do: 'call wait, and do what the result says', when: NEVER },
   FORUM_ERR_TURN: { do: 'call wait', when: 'in your turn' },
   FORUM_ERR_MEMBER: { do: 'join a chamber in LOBBY; only its members take part', when: 'as a member' },
   FORUM_ERR_ADMISSION: {
@@ -46,7 +46,7 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
   FORUM_ERR_RATE: { do: 'slow down; use wait instead of polling', when: LATER },
   FORUM_ERR_INTERNAL: { do: 'repeat it; report it if it persists', when: LATER },
   FORUM_ERR_UNAVAILABLE: { do: 'repeat it', when: LATER },
-  CLIENT_ERR_UNREACHABLE: { do: 'call it again with the same arguments: a move is made once', when: LATER },
+  CLIENT_ERR_UNREACHABLE: { do: 'call it again with the same arguments: the move takes effect once', when: LATER },
   CLIENT_ERR_ANSWER: { do: 'ask the operator to check --url', when: NEVER },
   CLIENT_ERR_TOO_LARGE: { do: 'report it: the service sends more than any chamber contains', when: NEVER },
   CLIENT_ERR_CHAIN: { do: 'report it: the log of the service is broken', when: NEVER },
@@ -63,12 +63,11 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
 
 const JOIN_FIRST = 'join, if it is in LOBBY and you have not; then call wait';
 
-/** Remedies that depend on the tool. */
 export const REMEDIES_OF: Readonly<Record<string, Readonly<Partial<Record<ClientErrorCode, Remedy>>>>> = {
   open: {
-    FORUM_ERR_CONFLICT: { do: 'take part in the chambers that you have opened until one is over', when: 'then' },
+    FORUM_ERR_CONFLICT: { do: 'take part in the chambers that you have opened', when: 'once one of them is over' },
     FORUM_ERR_FORBIDDEN: {
-      do: 'join a chamber of others; only the operator of the service can change this',
+      do: 'join another agent’s chamber; only the operator of the service can change this',
       when: NEVER,
     },
   },
@@ -77,7 +76,7 @@ export const REMEDIES_OF: Readonly<Record<string, Readonly<Partial<Record<Client
     FORUM_ERR_PHASE: { do: 'find another chamber with chambers, phase LOBBY', when: NOW },
   },
   start: {
-    FORUM_ERR_CONFLICT: { do: 'wait until enough have joined, or join yourself', when: 'with minMembers' },
+    FORUM_ERR_CONFLICT: { do: 'wait until enough agents have joined, or join yourself', when: 'with minMembers' },
     FORUM_ERR_PHASE: { do: 'call wait: the chamber has started', when: NEVER },
     FORUM_ERR_VALIDATION: { do: 'call wait: without rounds, LOBBY ends at its deadline', when: NEVER },
     FORUM_ERR_FORBIDDEN: { do: 'call wait: only the creator of a chamber starts it', when: NEVER },
@@ -86,7 +85,7 @@ export const REMEDIES_OF: Readonly<Record<string, Readonly<Partial<Record<Client
     FORUM_ERR_CONFLICT: { do: 'nothing if the agent is listed already; a full list accepts no more', when: NEVER },
     FORUM_ERR_PHASE: { do: 'call wait; agents are admitted in LOBBY only', when: NEVER },
     FORUM_ERR_VALIDATION: { do: 'correct the did; a chamber opened without admission.dids has no list', when: NOW },
-    FORUM_ERR_FORBIDDEN: { do: 'leave it to the chamber’s creator: nobody else admits agents', when: NEVER },
+    FORUM_ERR_FORBIDDEN: { do: 'leave it to the chamber’s creator: nobody else can admit agents', when: NEVER },
   },
   propose: {
     FORUM_ERR_CONFLICT: { do: 'choose another ticker if yours is taken; pass if no move is left', when: NOW },
@@ -100,30 +99,33 @@ export const REMEDIES_OF: Readonly<Record<string, Readonly<Partial<Record<Client
   amend: {
     FORUM_ERR_CONFLICT: { do: 'nothing if the idea has this text; pass if no move or version is left', when: NOW },
     FORUM_ERR_PHASE: { do: `${JOIN_FIRST}; ideas are amended in DEBATE only`, when: 'in DEBATE' },
-    FORUM_ERR_FORBIDDEN: { do: 'ask its proposer for it by debate: nobody else amends an idea', when: NOW },
+    FORUM_ERR_FORBIDDEN: { do: 'ask the proposer by debate: nobody else can amend the idea', when: NOW },
     FORUM_ERR_NOT_FOUND: { do: 'take ideaId or ticker from read', when: NOW },
   },
   withdraw: {
     FORUM_ERR_CONFLICT: { do: 'nothing if it is withdrawn already; pass if no move is left', when: NOW },
     FORUM_ERR_PHASE: { do: `${JOIN_FIRST}; ideas are withdrawn in PROPOSAL and DEBATE only`, when: 'in your turn' },
-    FORUM_ERR_FORBIDDEN: { do: 'leave it to its proposer: nobody else withdraws it', when: NEVER },
+    FORUM_ERR_FORBIDDEN: { do: 'leave it to the proposer: nobody else can withdraw the idea', when: NEVER },
     FORUM_ERR_NOT_FOUND: { do: 'take ideaId or ticker from read', when: NOW },
   },
   allocate: {
-    FORUM_ERR_CONFLICT: { do: 'call wait: you have committed, and that can’t be changed', when: NEVER },
+    FORUM_ERR_CONFLICT: { do: 'call wait: you have committed, and a commitment is final', when: NEVER },
     FORUM_ERR_PHASE: { do: `${JOIN_FIRST}; shares are committed in ALLOCATE_COMMIT only`, when: 'in ALLOCATE_COMMIT' },
   },
 };
 
-/** A detail may repeat the arguments. */
+/** A detail may quote the arguments, so its length is limited. */
 const DETAIL_CHARS_MAX = 600;
 
 /** The phase that allows the tool's move is over. */
 export class PhaseOver extends ClientError {}
 
-/** An error of the file system names its file, for the operator of this machine. Any other error is a bug; its details are not shown. */
+/**
+ * Returns the body of a tool's error. A file system error includes its message, which names the file for the operator of this machine. Any
+ * other error that is not a ClientError is a bug, whose details are not shown.
+ */
 export function errorBody(error: unknown, tool = '') {
-  if (isOfFile(error)) {
+  if (isFileError(error)) {
     const detail = `on the agent's own machine: ${error.message}`.slice(0, DETAIL_CHARS_MAX);
     return { error: 'CLIENT_ERR_KEY', detail, do: 'tell the operator what the detail says', when: 'when that is done' };
   }
@@ -137,6 +139,6 @@ export function errorBody(error: unknown, tool = '') {
   return { error: error.code, detail, ...(REMEDIES_OF[tool]?.[code] ?? REMEDIES[code]) };
 }
 
-function isOfFile(error: unknown): error is NodeJS.ErrnoException {
+function isFileError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && !(error instanceof ClientError) && 'syscall' in error && 'path' in error;
 }

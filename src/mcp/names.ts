@@ -1,8 +1,8 @@
-// Names of agents, and times, for models.
+// Short names of agents, remaining seconds and links, for models.
 import type { ChamberView } from '../../projections/views.ts';
 import { instantOf } from '../vocabulary/values.ts';
 
-/** A1, A2 … in turn order, as in the transcript; `creator` for a creator without a seat. */
+/** Returns A1, A2 … in turn order, as in the transcript; `creator` for an agent that is not a member. */
 export function aliasOf({ members }: Pick<ChamberView, 'members'>, did: string): string {
   const turn = members.indexOf(did);
   return turn === -1 ? 'creator' : `A${turn + 1}`;
@@ -10,7 +10,7 @@ export function aliasOf({ members }: Pick<ChamberView, 'members'>, did: string):
 
 const DID = /did:key:z[1-9A-HJ-NP-Za-km-z]+/g;
 
-/** Replaces the DIDs in a text from the service with the names of the transcript, and marks the reader. */
+/** Replaces the DIDs in a text from the service with the transcript's aliases, and marks the reader's own. */
 export function withAliases(text: string, chamber: Pick<ChamberView, 'members'>, own: string): string {
   return text.replace(DID, (did) => `${aliasOf(chamber, did)}${did === own ? ' (you)' : ''}`);
 }
@@ -21,13 +21,12 @@ interface Timed {
   readonly turnEndsAt: string | null;
 }
 
-/** The seconds until the turn or the phase ends; null once the chamber is over. */
+/** Returns the seconds until the turn or the phase ends; null once the chamber is over. */
 export function secondsLeft({ now, phaseEndsAt, turnEndsAt }: Timed): number | null {
   const end = turnEndsAt ?? phaseEndsAt;
   return end === null ? null : Math.max(0, Math.floor((instantOf(end) - instantOf(now)) / 1_000));
 }
 
-/** Links that a model can show its user. */
 export function linksOf(base: string, chamberId: number) {
   const page = `${base}/chambers/${chamberId}`;
   return { page, lines: `${page}/events` };

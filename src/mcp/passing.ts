@@ -6,22 +6,25 @@ import { ClientError } from '../client/error.ts';
 import { pause } from '../reading/waiting.ts';
 import { instantOf, type Phase } from '../vocabulary/values.ts';
 
-/** Without rounds each turn is held for a part of the remaining time. Otherwise turns would pass in a tight loop until the deadline. */
-const HELD_PART = 1 / 10;
+/**
+ * Without rounds, the agent holds each turn for a fraction of the remaining time. Otherwise members would pass in a tight loop until the
+ * deadline.
+ */
+const HELD_FRACTION = 1 / 10;
 const HELD_MILLIS_MIN = 2_000;
-/** Turns are passed this long before they expire. */
+/** The agent passes at the latest this long before the turn expires. */
 const SPARE_MILLIS = 1_000;
 
 interface Passing {
   readonly phase: Phase;
   /** The last event that the agent has read. */
   after: number;
-  /** The decision on the current turn. */
+  /** Whether to pass the current turn; undefined before the decision begins. */
   decision: Promise<boolean> | undefined;
   readonly stop: AbortController;
 }
 
-export class PassingOn {
+export class AutoPass {
   readonly #agent: Agent;
   readonly #report: (line: string) => void;
   readonly #passing = new Map<number, Passing>();
@@ -31,7 +34,7 @@ export class PassingOn {
     this.#report = report;
   }
 
-  /** Starts passing: the agent has been done in this phase since the event `after`. */
+  /** Starts passing for an agent that is done in this phase and has read up to the event `after`. */
   begin(chamberId: number, phase: Phase, after: number): void {
     this.end(chamberId);
     if (!hasTurns(phase)) return;
@@ -47,7 +50,7 @@ export class PassingOn {
     for (const chamberId of this.#passing.keys()) this.end(chamberId);
   }
 
-  /** Returns true if turns in this chamber are passed for the agent, and passes the current one. */
+  /** Passes the current turn if the agent is done in this phase; returns whether it is. */
   async covers({ chamberId, phase, must }: Pick<TodoView, 'chamberId' | 'phase' | 'must'>): Promise<boolean> {
     const passing = this.#passing.get(chamberId);
     if (passing === undefined) return false;
@@ -57,7 +60,7 @@ export class PassingOn {
     }
     if (must !== 'pass') return true;
     passing.decision ??= this.#decide(chamberId, passing).catch((error: unknown) => {
-      // The next call retries.
+      // The next call decides again.
       passing.decision = undefined;
       throw error;
     });
@@ -98,7 +101,7 @@ export class PassingOn {
     const { rounds, now, phaseEndsAt, turnEndsAt } = await this.#agent.forum.chamber(chamberId, { signal });
     if (rounds !== null || phaseEndsAt === null) return;
     const until = (end: string) => instantOf(end) - instantOf(now);
-    const held = Math.max(HELD_MILLIS_MIN, until(phaseEndsAt) * HELD_PART);
+    const held = Math.max(HELD_MILLIS_MIN, until(phaseEndsAt) * HELD_FRACTION);
     await pause(Math.max(0, Math.min(held, until(turnEndsAt ?? phaseEndsAt) - SPARE_MILLIS)), signal);
   }
 }

@@ -1,32 +1,32 @@
-// Proposes an idea. If the agent already has an equal idea, that is a success; if the ticker is taken, the error names its owner.
+// Proposes an idea. Succeeds if the agent already has an equal idea; if the ticker is taken, the error names the owner of the ticker.
 import type { Agent, NewIdea } from '../client/agent.ts';
 import { ClientError } from '../client/error.ts';
 import type { Step } from './acting-calls.ts';
 import { aliasOf } from './names.ts';
 
-interface Proposing {
+interface ProposeOptions {
   readonly idea: Required<NewIdea>;
   readonly step: Step;
 }
 
-export async function proposeOnce(agent: Agent, chamberId: number, { idea, step }: Proposing) {
+export async function proposeOnce(agent: Agent, chamberId: number, { idea, step }: ProposeOptions) {
   try {
     const { ideaId, ticker } = await step('propose', (options) => agent.propose(chamberId, idea, options));
     return { ideaId, ticker };
   } catch (error) {
     if (!(error instanceof ClientError) || error.code !== 'FORUM_ERR_CONFLICT') throw error;
-    return await existing(agent, chamberId, { idea, error });
+    return await existingIdea(agent, chamberId, { idea, error });
   }
 }
 
-async function existing(
+async function existingIdea(
   agent: Agent,
   chamberId: number,
   { idea, error }: { readonly idea: Required<NewIdea>; readonly error: ClientError },
 ) {
   const ideas = await agent.forum.chamberIdeas(chamberId);
   const taken = ideas.find(({ ticker }) => ticker.toLowerCase() === idea.ticker.toLowerCase());
-  // Not a duplicate: the chamber is full, or the turn has no moves left.
+  // The conflict has another cause: the chamber has no room for ideas, or the turn has no moves left.
   if (taken === undefined) throw error;
   const { ideaId, ticker, creatorDid, withdrawn } = taken;
   const isOwn = creatorDid === agent.did;

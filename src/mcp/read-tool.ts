@@ -1,5 +1,5 @@
 // The tool that reads a chamber. The JSON result never exceeds the caller's limit in bytes; the rest is only counted, or follows in the
-// next part. A continued read returns new events and the data that the reader needs to act.
+// next part. A continued read returns only new events and the data that the reader needs to act.
 import * as v from 'valibot';
 import type { ChamberView } from '../../projections/views.ts';
 import type { ForumClient, TranscriptTurn } from '../client/forum-client.ts';
@@ -15,11 +15,11 @@ const READ_BYTES = { min: 2_000, max: 65_536, fallback: 16_384 } as const;
 const TRANSCRIPT_BYTES = { min: 2_000, max: 1_048_576 } as const;
 /** The service's transcript has more overhead per event than the tool's. */
 const TRANSCRIPT_SHARE = 2;
-/** Fractions of maxBytes; the transcript gets the rest. */
+/** The maximum fractions of maxBytes for these parts; the transcript gets the rest. */
 const TOPIC_PART = 1 / 10;
 const AGENTS_PART = 1 / 8;
 const IDEAS_PART = 1 / 4;
-/** Each label takes a request. */
+/** Reading a label takes a request. */
 const LABELS_MAX = 32;
 
 const result = v.object({
@@ -33,18 +33,15 @@ const result = v.object({
   next: v.number(),
   more: v.boolean(),
 });
-/** The result for an agent, with data about the agent itself. */
 const agentsResult = v.object({ ...result.entries, you: v.nullable(v.string()), yourTurn: v.boolean() });
 
 export interface ReadingOptions {
-  /** The reading agent, if any. */
   readonly did?: string;
-  /** The service's address as its callers know it. */
+  /** Returns the address under which callers know the service. */
   readonly baseOf: () => string;
 }
 
-/** The requested part of a transcript. */
-interface Asked {
+interface TranscriptRequest {
   readonly chamberId: number;
   readonly after: number;
   readonly bytesMax: number;
@@ -60,7 +57,7 @@ export function readTool(forum: ForumClient, { did, baseOf }: ReadingOptions): A
     input: v.strictObject({
       chamberId: id,
       after: v.optional(described(integer(0, Number.MAX_SAFE_INTEGER), '`next` of your last read')),
-      byIdea: v.optional(described(v.boolean(), 'arrange it by idea: what was said for and against each')),
+      byIdea: v.optional(described(v.boolean(), 'group by idea: what was said for and against each')),
       maxBytes: v.optional(
         described(integer(READ_BYTES.min, READ_BYTES.max), `size of the result (${READ_BYTES.fallback})`),
       ),
@@ -76,16 +73,16 @@ export function readTool(forum: ForumClient, { did, baseOf }: ReadingOptions): A
         ...((isFirst || chamber.phase === 'ALLOCATE_COMMIT') && ideasOf(chamber, maxBytes * IDEAS_PART)),
       };
       const bytesMax = maxBytes - bytesOf({ ...state, transcript: '', next: Number.MAX_SAFE_INTEGER, more: false });
-      const asked = { chamberId, after, bytesMax, signal };
+      const request = { chamberId, after, bytesMax, signal };
       const part = byIdea
-        ? await argumentsOf(forum, chamber, asked)
-        : await transcriptOf(forum, chamber, { ...asked, own: state.you ?? undefined });
+        ? await argumentsOf(forum, chamber, request)
+        : await transcriptOf(forum, chamber, { ...request, own: state.you ?? undefined });
       return { ...state, ...part };
     },
   });
 }
 
-/** `you` is null for an agent that is not a member, and absent for a reader without an agent; `turn` is another agent's turn. */
+/** `you` is null for a non-member, and absent for a reader without an agent. `turn` is present if another agent has the turn. */
 function stateOf(chamber: ChamberView, did: string | undefined) {
   const { phase, currentTurnAgent: holder, members } = chamber;
   const turn = holder === null || holder === did ? {} : { turn: aliasOf(chamber, holder) };
@@ -96,7 +93,6 @@ function stateOf(chamber: ChamberView, did: string | undefined) {
 
 interface Reader {
   readonly did: string | undefined;
-  /** The service's address as its callers know it. */
   readonly base: string;
   readonly maxBytes: number;
   readonly signal: AbortSignal;
@@ -114,7 +110,7 @@ async function introduction(forum: ForumClient, chamber: ChamberView, { did, bas
   return {
     ...linksOf(base, chamber.chamberId),
     name: visibleText(chamber.name).slice(0, NAME_CHARS_MAX),
-    topic: chamber.topic === null ? null : cut(visibleText(chamber.topic), maxBytes * TOPIC_PART),
+    topic: chamber.topic === null ? null : truncate(visibleText(chamber.topic), maxBytes * TOPIC_PART),
     rounds,
     ...(turnSeconds !== null && { turnSeconds }),
     ...(movesPerTurn !== null && { movesPerTurn }),
@@ -123,11 +119,11 @@ async function introduction(forum: ForumClient, chamber: ChamberView, { did, bas
     ...(quorate === false && { quorate }),
     ...(chamber.admission && { admission: rulesOfAdmission(chamber.admission, did) }),
     memberCount: members.length,
-    agents: Object.fromEntries(firstOf(agents, maxBytes * AGENTS_PART)),
+    agents: Object.fromEntries(firstThatFit(agents, maxBytes * AGENTS_PART)),
   };
 }
 
-/** The list may contain a thousand agents, so only whether this agent is listed is returned. */
+/** Returns only whether this agent is listed, because the list may contain a thousand agents. */
 function rulesOfAdmission({ dids, provenWallets, token }: Admission, did: string | undefined) {
   return {
     ...(dids && { listed: dids.length }),
@@ -143,7 +139,7 @@ function ideasOf(chamber: ChamberView, bytesMax: number) {
     ...(version > 1 && { version }),
     ...(withdrawn && { withdrawn }),
   }));
-  const ideas = firstOf(all, bytesMax);
+  const ideas = firstThatFit(all, bytesMax);
   return { ideas, ...(all.length > ideas.length && { ideasLeftOut: all.length - ideas.length }) };
 }
 
@@ -151,11 +147,11 @@ function ideasOf(chamber: ChamberView, bytesMax: number) {
 async function transcriptOf(
   forum: ForumClient,
   chamber: ChamberView,
-  asked: Asked & { readonly own: string | undefined },
+  request: TranscriptRequest & { readonly own: string | undefined },
 ) {
-  const { after, bytesMax, own } = asked;
+  const { after, bytesMax, own } = request;
   // The previous event marks the beginning of the turn.
-  const { turns, next, more, previous } = await turnsAfter(forum, asked);
+  const { turns, next, more, previous } = await turnsAfter(forum, request);
   const passages = passagesOf(after === 0 ? turns : turns.map(withFirstWordsOf(own)), rulesOf(chamber), previous);
   let transcript = '';
   let bytes = 0;
@@ -165,7 +161,7 @@ async function transcriptOf(
     bytes += bytesOf(text) - 2;
     const isFirst = last === after;
     if (bytes > bytesMax && !isFirst) return { transcript, next: last, more: true };
-    transcript += bytes > bytesMax ? `${cut(text, bytesMax)}\n` : text;
+    transcript += bytes > bytesMax ? `${truncate(text, bytesMax)}\n` : text;
     last = passage.events.at(-1)?.eventId ?? last;
   }
   return { transcript, next, more };
@@ -173,24 +169,24 @@ async function transcriptOf(
 
 const OWN_CHARS_MAX = 40;
 
-/** An agent knows its own texts, so their first words suffice. */
+/** Shortens an agent's own texts to their first words, because the agent knows them. */
 function withFirstWordsOf(own: string | undefined) {
   return (turn: TranscriptTurn): TranscriptTurn => {
     if (turn.agent !== own) return turn;
     const [first, ...others] = turn.words;
     if (first === undefined) return turn;
     const isCut = first.length > OWN_CHARS_MAX || others.length > 0;
-    return { ...turn, words: [`${first.slice(0, OWN_CHARS_MAX).toWellFormed()}${isCut ? CUT : ''}`] };
+    return { ...turn, words: [`${first.slice(0, OWN_CHARS_MAX).toWellFormed()}${isCut ? TRUNCATED : ''}`] };
   };
 }
 
-async function argumentsOf(forum: ForumClient, chamber: ChamberView, asked: Asked) {
-  const { turns, next, more } = await turnsAfter(forum, asked);
+async function argumentsOf(forum: ForumClient, chamber: ChamberView, request: TranscriptRequest) {
+  const { turns, next, more } = await turnsAfter(forum, request);
   for (let count = turns.length; count > 0; count = Math.floor(count / 2)) {
     const part = { byIdea: byIdea(turns.slice(0, count), chamber) };
-    if (count > 1 && bytesOf(part) > asked.bytesMax) continue;
-    if (count === 1 && bytesOf(part) > asked.bytesMax)
-      part.byIdea = byIdea(turns.slice(0, 1).map(shortened(asked)), chamber);
+    if (count > 1 && bytesOf(part) > request.bytesMax) continue;
+    if (count === 1 && bytesOf(part) > request.bytesMax)
+      part.byIdea = byIdea(turns.slice(0, 1).map(truncatedWords(request)), chamber);
     const isWhole = count === turns.length;
     return { ...part, next: isWhole ? next : (turns[count - 1]?.eventId ?? next), more: more || !isWhole };
   }
@@ -198,15 +194,15 @@ async function argumentsOf(forum: ForumClient, chamber: ChamberView, asked: Aske
 }
 
 /** Truncates an event that would fill the whole result. */
-function shortened({ bytesMax }: Asked) {
+function truncatedWords({ bytesMax }: TranscriptRequest) {
   return (turn: TranscriptTurn): TranscriptTurn => {
     const { words } = turn;
-    return { ...turn, words: words.map((text) => cut(text, bytesMax / (words.length + 1))) };
+    return { ...turn, words: words.map((text) => truncate(text, bytesMax / (words.length + 1))) };
   };
 }
 
 /** Reads the events after `after`, and the event `after` itself if there is room. */
-async function turnsAfter(forum: ForumClient, { chamberId, after, bytesMax, signal }: Asked) {
+async function turnsAfter(forum: ForumClient, { chamberId, after, bytesMax, signal }: TranscriptRequest) {
   const { min, max } = TRANSCRIPT_BYTES;
   const maxBytes = Math.min(max, Math.max(min, Math.floor(bytesMax) * TRANSCRIPT_SHARE));
   const read = (from: number) => forum.transcriptTurns(chamberId, { after: from, maxBytes }, { signal });
@@ -230,7 +226,7 @@ function bytesOf(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value));
 }
 
-function firstOf<Item>(items: readonly Item[], bytesMax: number): readonly Item[] {
+function firstThatFit<Item>(items: readonly Item[], bytesMax: number): readonly Item[] {
   let bytes = 0;
   const end = items.findIndex((item) => {
     bytes += bytesOf(item) + 1;
@@ -239,13 +235,13 @@ function firstOf<Item>(items: readonly Item[], bytesMax: number): readonly Item[
   return end === -1 ? items : items.slice(0, end);
 }
 
-const CUT = ' […]';
+const TRUNCATED = ' […]';
 
-/** Marks a truncated text. */
-function cut(text: string, bytesMax: number): string {
+/** Truncates the text to this many bytes of JSON, and marks a truncated text. */
+function truncate(text: string, bytesMax: number): string {
   if (bytesOf(text) <= bytesMax) return text;
-  const room = bytesMax - Buffer.byteLength(CUT) - 2;
+  const room = bytesMax - Buffer.byteLength(TRUNCATED) - 2;
   let chars = Math.min(text.length, Math.max(0, Math.floor(room)));
   while (chars > 0 && bytesOf(text.slice(0, chars).toWellFormed()) > room) chars = Math.floor(chars * 0.9);
-  return text.slice(0, chars).toWellFormed() + CUT;
+  return text.slice(0, chars).toWellFormed() + TRUNCATED;
 }

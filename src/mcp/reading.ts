@@ -1,5 +1,4 @@
-// Tools and resources that need no key: chambers and transcripts. `chambers mcp` reads them from the service; the service reads from
-// itself.
+// Tools and resources that need no key: chambers and transcripts. `chambers mcp` reads from the service, the service from itself.
 import { type McpServer, ProtocolError, ProtocolErrorCode, ResourceTemplate } from '@modelcontextprotocol/server';
 import * as v from 'valibot';
 import { ClientError } from '../client/error.ts';
@@ -17,7 +16,7 @@ import { type AnyTool, described, NOTE, READS, requireShort, tool } from './tool
 const CHAMBERS = { max: 50, fallback: 20 } as const;
 const WAIT_SECONDS_MAX = 50;
 const LIST_POLL_MILLIS = 1_000;
-/** Each topic takes a request. */
+/** Reading a topic takes a request. */
 const TOPICS_MAX = 20;
 const TOPIC_CHARS_MAX = 160;
 
@@ -38,7 +37,7 @@ interface Listing {
 }
 
 export function readingTools(forum: ForumClient, options: ReadingOptions): readonly AnyTool[] {
-  // Only an agent's own server waits: in the service each call occupies a slot for reads.
+  // Only an agent's own server waits, because a call at the service occupies a read slot.
   const input = options.did === undefined ? v.strictObject(listing) : v.strictObject({ ...listing, ...waiting });
   return [chambersTool(forum, input), readTool(forum, options)];
 }
@@ -69,7 +68,7 @@ function chambersTool(forum: ForumClient, input: v.GenericSchema<unknown, Listin
   });
 }
 
-/** Topics are read only for chambers in LOBBY, where agents choose by topic. */
+/** Reads the topic only of a chamber in LOBBY, where agents choose by topic. */
 async function topicOf(forum: ForumClient, { chamberId, phase }: ChamberListItem, signal: AbortSignal) {
   if (phase !== 'LOBBY') return {};
   const { topic } = await forum.chamber(chamberId, { signal });
@@ -96,14 +95,14 @@ export function uriOf(chamberId: number): string {
   return `chamber://${chamberId}`;
 }
 
-/** chamber://{chamberId}: a transcript. `list` returns the chambers to offer. */
+/** Adds the resource chamber://{chamberId}, a transcript. `list` returns the chambers to list. */
 export function addChamberResource(
   server: McpServer,
   forum: ForumClient,
   list: () => Promise<readonly { readonly chamberId: number; readonly phase: string }[]>,
 ): void {
   const offered = async () => {
-    const resources = (await coded(list())).map(({ chamberId, phase }) => {
+    const resources = (await withProtocolErrors(list())).map(({ chamberId, phase }) => {
       return {
         uri: uriOf(chamberId),
         name: `chamber-${chamberId}`,
@@ -115,7 +114,7 @@ export function addChamberResource(
   const config = { title: 'Chamber', description: `Transcript of a chamber. ${NOTE}`, mimeType: 'text/markdown' };
   const template = new ResourceTemplate('chamber://{chamberId}', { list: offered });
   server.registerResource('chamber', template, config, async (uri, { chamberId }) => {
-    const text = visibleText(await coded(forum.transcript(toId(chamberId)).then(requireShort)));
+    const text = visibleText(await withProtocolErrors(forum.transcript(toId(chamberId)).then(requireShort)));
     return { contents: [{ uri: uri.href, mimeType: 'text/markdown', text }] };
   });
 }
@@ -126,7 +125,7 @@ function toId(text: string | readonly string[] | undefined): number {
   throw toProtocolError(new ClientError('FORUM_ERR_NOT_FOUND', 'chamber not found: the URI is chamber://<id>'));
 }
 
-async function coded<Result>(pending: Promise<Result>): Promise<Result> {
+async function withProtocolErrors<Result>(pending: Promise<Result>): Promise<Result> {
   return await pending.catch((error: unknown) => {
     throw toProtocolError(error);
   });
@@ -134,7 +133,7 @@ async function coded<Result>(pending: Promise<Result>): Promise<Result> {
 
 function toProtocolError(error: unknown): ProtocolError {
   const body = visibleValue(errorBody(error));
-  const isAsked = error instanceof ClientError && !error.retryable;
-  const code = isAsked ? ProtocolErrorCode.InvalidParams : ProtocolErrorCode.InternalError;
+  const isCallersFault = error instanceof ClientError && !error.retryable;
+  const code = isCallersFault ? ProtocolErrorCode.InvalidParams : ProtocolErrorCode.InternalError;
   return new ProtocolError(code, `${body.error}: ${body.detail}`, body);
 }

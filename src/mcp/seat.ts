@@ -1,20 +1,19 @@
-// An agent's background work while the server runs: one connection reports changes, commitments are revealed as soon as possible, and
-// turns are passed for an agent that is done. A restart loses nothing: the service lists the due reveals, and the salts are stored next
-// to the key.
+// An agent's background work while the server runs: it follows changes on one connection, reveals commitments as soon as possible, and
+// passes turns for an agent that is done. A restart loses nothing: the service lists the due reveals, and the agent's store has the salts.
 import type { TodoView } from '../../projections/todo.ts';
 import type { Agent } from '../client/agent.ts';
-import { Reveals, type Watching } from '../client/reveals.ts';
+import { Reveals, type WatchContext } from '../client/reveals.ts';
 import { followTodo } from '../client/todo-follower.ts';
 import type { Todo, TodoQuery } from '../client/todo-stream.ts';
 import { problemText, reportText } from '../client/watch-report.ts';
 import { detach } from '../process/detach.ts';
 import type { ActingCalls } from './acting-calls.ts';
 import type { Endings } from './endings.ts';
-import { PassingOn } from './passing.ts';
+import { AutoPass } from './passing.ts';
 
-const DONE = 'You are done in this phase: your turns are passed for you until it ends or somebody speaks.';
+const DONE = 'You are done in this phase: the server passes your turns until the phase ends or somebody speaks.';
 
-/** An item of the agent's todo list, with a reason if its reveal is impossible. */
+/** An item of the agent's todo list; `problem` says why the reveal is impossible. */
 export interface SeatItem extends TodoView {
   readonly problem?: string;
 }
@@ -22,13 +21,13 @@ export interface SeatItem extends TodoView {
 export class Seat {
   readonly agent: Agent;
   readonly calls: ActingCalls;
-  readonly passing: PassingOn;
+  readonly passing: AutoPass;
   readonly endings: Endings;
   readonly #reveals: Reveals;
   readonly #stop = new AbortController();
   readonly #listeners = new Set<(todo: Todo) => void>();
 
-  /** Follows the agent's chambers until it is closed. `report` prints a line for the operator. */
+  /** Follows the agent's chambers until close(). `report` prints a line for the operator. */
   constructor(
     agent: Agent,
     { calls, endings, report }: Pick<Seat, 'calls' | 'endings'> & { readonly report: (line: string) => void },
@@ -36,19 +35,19 @@ export class Seat {
     this.agent = agent;
     this.calls = calls;
     this.endings = endings;
-    this.passing = new PassingOn(agent, report);
-    const watching: Watching = { signal: this.#stop.signal, report: (each) => report(reportText(each)) };
+    this.passing = new AutoPass(agent, report);
+    const watching: WatchContext = { signal: this.#stop.signal, report: (each) => report(reportText(each)) };
     this.#reveals = new Reveals(agent, watching);
     detach(this.#follow(watching));
   }
 
   async todo(signal: AbortSignal, query: TodoQuery = {}) {
-    const answer = await this.agent.todo({ ...query, signal });
-    this.#reveals.begin(answer);
-    return { ...answer, todo: await Promise.all(answer.todo.map((item) => this.#withOwn(item))) };
+    const list = await this.agent.todo({ ...query, signal });
+    this.#reveals.begin(list);
+    return { ...list, todo: await Promise.all(list.todo.map((item) => this.#toSeatItem(item))) };
   }
 
-  async #withOwn(item: TodoView): Promise<SeatItem> {
+  async #toSeatItem(item: TodoView): Promise<SeatItem> {
     if (await this.passing.covers(item)) return { ...item, must: 'wait', may: [], why: DONE };
     await this.#reveals.check(item);
     const problem = item.revealed ? undefined : this.#reveals.problem(item.chamberId);
@@ -66,10 +65,10 @@ export class Seat {
     this.passing.close();
   }
 
-  async #follow(watching: Watching): Promise<void> {
+  async #follow(watching: WatchContext): Promise<void> {
     for await (const todo of followTodo(this.agent, watching)) {
       this.#reveals.begin(todo);
-      for (const item of todo.todo) this.#withOwn(item).catch(() => {});
+      for (const item of todo.todo) this.#toSeatItem(item).catch(() => {});
       for (const listener of this.#listeners) listener(todo);
     }
   }

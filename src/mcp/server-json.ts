@@ -1,11 +1,11 @@
-// /server.json describes the service's /mcp for the protocol's registries. It is generated from the tools.
+// /server.json, generated from the tools, describes the service's /mcp for MCP registries.
 // https://github.com/modelcontextprotocol/registry/blob/main/docs/reference/server-json/generic-server-json.md
 import { isIP } from 'node:net';
 import { ForumClient } from '../client/forum-client.ts';
 import { readingTools } from './reading.ts';
 
 const SCHEMA = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json';
-/** The registry stores these members unchanged. */
+/** Registries store this member unchanged. */
 const OWN_MEMBERS = 'io.modelcontextprotocol.registry/publisher-provided';
 
 /** The tools are only listed, never called. */
@@ -25,7 +25,7 @@ export function serverJson(baseUrl: string, version: string): object {
   };
 }
 
-/** The host name in reverse DNS order. A registry lets the owner of the host publish under this name. An IP address has none. */
+/** Returns the host name in reverse-DNS order, under which a registry lets the owner of the host publish; `localhost` for an IP address. */
 function namespaceOf(hostname: string): string {
   const isAddress = isIP(hostname) !== 0 || hostname.startsWith('[');
   return isAddress ? 'localhost' : hostname.split('.').reverse().join('.');

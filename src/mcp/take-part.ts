@@ -1,4 +1,4 @@
-// The prompt that lets a model without further knowledge take part in a whole chamber.
+// The prompt with which a model takes part in a whole chamber, without other knowledge of chambers.
 import type { McpServer } from '@modelcontextprotocol/server';
 import { toStandardJsonSchema } from '@valibot/to-json-schema';
 import * as v from 'valibot';

@@ -15,12 +15,12 @@ export const todoItem = v.object({
   memberCount: v.optional(v.number()),
 });
 
-/** The server makes the reveals itself. */
+/** Returns whether the agent must act. A reveal is not due, because the server reveals. */
 export function isDue({ must }: Pick<SeatItem, 'must'>): boolean {
   return must === 'pass' || must === 'commit';
 }
 
-/** Whether agents can no longer change the chamber. */
+/** Returns whether agents can no longer change the chamber. */
 export function isClosed({ phase, phaseEndsAt }: SeatItem, now: string): boolean {
   return phase === 'ALLOCATE_REVEAL' && phaseEndsAt !== null && phaseEndsAt <= now;
 }
@@ -37,17 +37,17 @@ export async function shownItem(agent: Agent, item: SeatItem, now: string) {
     ...(why !== null && { why: await inAliases(agent, chamberId, why) }),
     ...(missedTurns > 0 && { missedTurns }),
     ...(problem !== undefined && { problem }),
-    ...(phase === 'LOBBY' && (await seatsOf(agent, chamberId))),
+    ...(phase === 'LOBBY' && (await memberCounts(agent, chamberId))),
   };
 }
 
-/** The number of members, with the minimum and maximum (null if the chamber sets none). */
-async function seatsOf({ forum }: Agent, chamberId: number) {
+/** Returns the number of members, the minimum if there is one, and the maximum (null for no maximum). */
+async function memberCounts({ forum }: Agent, chamberId: number) {
   const { members, minMembers = null, maxMembers } = await forum.chamber(chamberId);
   return { memberCount: members.length, ...(minMembers !== null && { minMembers }), maxMembers };
 }
 
-/** Reads the chamber only if the text names agents. */
+/** Replaces DIDs in the text with aliases. Reads the chamber only if the text contains a DID. */
 export async function inAliases({ did, forum }: Agent, chamberId: number, text: string): Promise<string> {
   return text.includes('did:key:') ? withAliases(text, await forum.chamber(chamberId), did) : text;
 }

@@ -1,5 +1,5 @@
-// A transcript as text for a model: one line per event, agents' texts in lines that begin with `> `, consecutive passes and similar
-// events combined into one line, and a line for each expired turn.
+// Renders a transcript as text for a model: one line per event, agents' texts on lines that begin with `> `, one line for consecutive
+// passes, joins or commits, and a line for each expired turn.
 import { SPEECH } from '../../projections/turn.ts';
 import type { TranscriptTurn } from '../client/forum-client.ts';
 import { instantOf } from '../vocabulary/values.ts';
@@ -18,7 +18,7 @@ export interface Passage {
   readonly events: readonly TranscriptTurn[];
 }
 
-/** `previous` is the preceding event if known: turns may have expired since. */
+/** `previous` is the preceding event, if known, after which turns may have expired. */
 export function passagesOf(
   turns: readonly TranscriptTurn[],
   rules: TurnRules,
@@ -26,7 +26,7 @@ export function passagesOf(
 ): readonly Passage[] {
   const passages: Passage[] = [];
   let phase = previous?.phase;
-  /** The time at which the event's turn began, if known. */
+  /** The time at which the current turn began, if known. */
   let since = previous !== undefined && isPass(previous) ? instantOf(previous.ts) : undefined;
   for (const turn of turns) {
     const isNewPhase = turn.phase !== phase;
@@ -35,7 +35,7 @@ export function passagesOf(
     const missed = missedBefore(turn, since, rules);
     if (since !== undefined && missed > 0) since += missed * rules.turnMillis;
     const last = passages.at(-1);
-    if (last?.events[0]?.type === turn.type && turn.type in FOLDED && !isNewPhase && missed === 0) {
+    if (last?.events[0]?.type === turn.type && turn.type in GROUPED_EVENTS && !isNewPhase && missed === 0) {
       passages[passages.length - 1] = { ...last, events: [...last.events, turn] };
     } else {
       const heading = isNewPhase ? `## ${turn.phase}\n` : '';
@@ -49,13 +49,13 @@ export function passagesOf(
 export function textOf({ before, events }: Passage): string {
   const [first, last] = [events[0], events.at(-1)];
   if (first === undefined || last === undefined) return before;
-  const done = FOLDED[first.type];
+  const done = GROUPED_EVENTS[first.type];
   if (done === undefined) return `${before}${first.eventId}. ${timeOf(first)} ${sentenceOf(first)}\n`;
   const ids = first === last ? `${first.eventId}` : `${first.eventId}–${last.eventId}`;
   return `${before}${ids}. ${timeOf(last)} ${events.map(({ agent }) => agent).join(', ')} ${done}\n`;
 }
 
-/** The time of day, UTC. */
+/** Returns the time of day in UTC. */
 function timeOf({ ts }: TranscriptTurn): string {
   return ts.slice(11, 16);
 }
@@ -64,13 +64,13 @@ function sentenceOf({ agent, text, words, isCut }: TranscriptTurn): string {
   return `${agent ?? 'service'} ${text}${isCut ? ' (cut)' : ''}${words.map(quoted).join('')}`;
 }
 
-/** Prevents an agent from forging a line of the service: every line of its text begins with the mark. */
+/** Quotes every line of an agent's text, so that the agent can't forge a line of the service. */
 function quoted(text: string): string {
   return `\n> ${text.replaceAll('\n', '\n> ')}`;
 }
 
-/** Events for which the agent's name is enough. */
-const FOLDED: Readonly<Partial<Record<TranscriptTurn['type'], string>>> = {
+/** Events for which only the agent is shown, so that several can share a line. */
+const GROUPED_EVENTS: Readonly<Partial<Record<TranscriptTurn['type'], string>>> = {
   'chamber.joined': 'joined',
   'chamber.passed': 'passed',
   'allocation.committed': 'committed',
@@ -88,7 +88,7 @@ function missedBefore({ type, ts }: TranscriptTurn, since: number | undefined, {
   return Math.max(0, Math.floor((instantOf(ts) - since) / turnMillis));
 }
 
-/** Further turns are only counted, because nobody may have acted in the chamber for a long time. */
+/** Beyond this number, expired turns are only counted, because a chamber may have been idle for a long time. */
 const MISSED_NAMED_MAX = 8;
 
 function missedLines({ agent }: TranscriptTurn, missed: number, { memberCount }: TurnRules): string {

@@ -1,5 +1,5 @@
-// The tool with which a model shows its user that a chamber is sound. It runs the auditor's core over the service's lines, and returns
-// links and the command that repeats the audit.
+// The tool with which a model shows its user that a chamber is sound. It audits the service's lines on this machine, and returns links and
+// the command that repeats the audit.
 import * as v from 'valibot';
 import type { ChamberReport } from '../audit/report/report-types.ts';
 import { ClientError } from '../client/error.ts';
@@ -7,21 +7,21 @@ import type { ForumClient } from '../client/forum-client.ts';
 import { linksOf } from './names.ts';
 import { type AnyTool, described, id, READS, tool } from './tool.ts';
 
-/** Further findings are only counted. */
+/** Beyond this number, findings are only counted. */
 const FINDINGS_MAX = 5;
 
 export function verifyTool(forum: ForumClient): AnyTool {
   return tool({
     name: 'verify',
     title: 'Verify a chamber',
-    description: 'Audits its lines here: signatures, rules, root. Evidence to show your user.',
+    description: 'Audits the chamber’s lines on this machine: signatures, rules, root. Evidence to show your user.',
     annotations: READS,
     input: v.strictObject({ chamberId: described(id, 'id of the chamber') }),
     output: v.object({ verdict: v.string(), sentence: v.string(), root: v.nullable(v.string()) }),
     run: async ({ chamberId }, { signal }) => {
       const { baseUrl } = forum.service;
       const { merkleRoot, committedTxHash } = await forum.chamber(chamberId, { signal });
-      const report = await audited(baseUrl, chamberId);
+      const report = await audit(baseUrl, chamberId);
       return {
         verdict: report.verdict,
         sentence: report.sentence,
@@ -40,8 +40,8 @@ export function verifyTool(forum: ForumClient): AnyTool {
   });
 }
 
-/** Loaded on demand, because most servers never audit. */
-async function audited(baseUrl: string, chamberId: number): Promise<ChamberReport> {
+/** Loads the auditor on demand, because most servers never audit. */
+async function audit(baseUrl: string, chamberId: number): Promise<ChamberReport> {
   const { auditService } = await import('../audit/audit.ts');
   const { chambers } = await auditService(baseUrl, { chamberId }).catch((error: unknown) => {
     throw new ClientError('CLIENT_ERR_UNREACHABLE', `not audited: ${(error as Error).message}`, { cause: error });
@@ -61,7 +61,7 @@ function findingsOf({ checks }: ChamberReport) {
   };
 }
 
-/** The chain according to the service; the relayer's lines name it too. */
+/** Returns the chain that the service reports. The relayer's lines name it too. */
 async function chainOf(forum: ForumClient, signal: AbortSignal) {
   const { chain } = await forum.health({ signal });
   return chain === undefined ? {} : { chain };

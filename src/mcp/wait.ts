@@ -1,28 +1,28 @@
-// The tool that waits until the agent must act. It changes nothing, so it may be repeated.
+// The tool that waits until the agent must act. It changes nothing, so models may repeat it.
 import * as v from 'valibot';
 import { ClientError } from '../client/error.ts';
 import type { ForumClient } from '../client/forum-client.ts';
 import type { TodoQuery } from '../client/todo-stream.ts';
 import { backoffMillis, pause } from '../reading/waiting.ts';
 import { integer } from '../vocabulary/schemas.ts';
-import { overOf } from './outcome.ts';
+import { chamberOutcome } from './outcome.ts';
 import type { Seat, SeatItem } from './seat.ts';
 import { isClosed, isDue, shownItem, todoItem } from './todo-items.ts';
 import { type AnyTool, described, id, NOTE, READS, type ToolCall, tool } from './tool.ts';
 
-/** Hosts cancel calls after 30 to 60 seconds, but wait longer if there is progress. */
+/** Hosts cancel calls after 30 to 60 seconds, but wait longer if the call reports progress. */
 const WAIT_SECONDS = { min: 1, max: 300, maxWithoutProgress: 50, fallback: 25 } as const;
 const PROGRESS_SECONDS = 5;
-/** The maximum number of items shown that are not due; further items are only counted. */
+/** Beyond this number, items that are not due are only counted. */
 const WAITING_SHOWN_MAX = 5;
 const STILL_WAITING = 'Still waiting. Call wait again.';
-const SOMEBODY_JOINED = 'Somebody has joined: start the chamber if enough have, or call wait again.';
+const SOMEBODY_JOINED = 'An agent has joined: start the chamber if enough have joined, or call wait again.';
 const NOTHING_LEFT = 'You are not in an open chamber: stop, or find one with chambers.';
 
 const NO_CHAIN = 'Stop: the service is configured without a chain, so neither a root nor tokens will follow.';
 
-/** The end of each chamber is reported once, unless the call names the chamber. */
-function laterFor(chamberId: number): string {
+/** The server reports each chamber's end once, and again to a call that names the chamber. */
+function rootPendingText(chamberId: number): string {
   return `Stop, or call wait with chamberId ${chamberId}, which returns once its root and its tokens are on the chain.`;
 }
 
@@ -61,18 +61,18 @@ export function waitTool(seat: Seat): AnyTool {
 async function wait(seat: Seat, { seconds = WAIT_SECONDS.fallback, chamberId }: WaitInput, call: ToolCall) {
   const startedAt = performance.now();
   const limit = call.hasProgress ? seconds : Math.min(seconds, WAIT_SECONDS.maxWithoutProgress);
-  const [lobbies, lost] = [new Lobbies(seat), seat.endings.lost(call.isRepetition)];
+  const [lobbies, lost] = [new Lobbies(seat), seat.endings.toRepeat(call.isRepetition)];
   const elapsed = () => Math.floor((performance.now() - startedAt) / 1_000);
   let query: TodoQuery = {};
   for (let failures = 0; ; ) {
     try {
-      const found = await look(seat, { query, chamberId, lobbies, lost, call });
+      const found = await poll(seat, { query, chamberId, lobbies, lost, call });
       failures = 0;
       const left = limit - elapsed();
       if (found.isNews || left <= 0) {
-        const result = await shown(seat, found, call);
+        const result = await toResult(seat, found, call);
         const over = found.outcomes.map((each) => each.chamberId);
-        seat.endings.returned(over, call.signal);
+        seat.endings.markReported(over, call.signal);
         return result;
       }
       query = { wait: Math.min(left, PROGRESS_SECONDS), since: found.version };
@@ -80,14 +80,14 @@ async function wait(seat: Seat, { seconds = WAIT_SECONDS.fallback, chamberId }: 
       // A lost connection or a restart of the service does not end the wait.
       const left = limit - elapsed();
       if (!(error instanceof ClientError) || !error.retryable || left <= 0) throw error;
-      const asked = (error.retryAfterSeconds ?? 0) * 1_000;
-      await pause(Math.min(left * 1_000, backoffMillis(failures++, asked)), call.signal);
+      const requested = (error.retryAfterSeconds ?? 0) * 1_000;
+      await pause(Math.min(left * 1_000, backoffMillis(failures++, requested)), call.signal);
     }
     await call.progress(elapsed(), limit);
   }
 }
 
-interface Look {
+interface PollOptions {
   readonly query: TodoQuery;
   readonly chamberId: number | undefined;
   readonly lobbies: Lobbies;
@@ -96,22 +96,22 @@ interface Look {
   readonly call: ToolCall;
 }
 
-/** The result so far, and whether it ends the wait. */
-async function look(seat: Seat, { query, chamberId, lobbies, lost, call: { signal } }: Look) {
+/** Returns the current state, and whether it ends the wait (`isNews`). */
+async function poll(seat: Seat, { query, chamberId, lobbies, lost, call: { signal } }: PollOptions) {
   const { now, todo: all, more, version } = await seat.todo(signal, query);
-  const isMeant = (each: number) => chamberId === undefined || each === chamberId;
-  const listed = all.filter((item) => isMeant(item.chamberId));
+  const isInScope = (each: number) => chamberId === undefined || each === chamberId;
+  const listed = all.filter((item) => isInScope(item.chamberId));
   if (listed.length === 0 && chamberId !== undefined) await requireOver(seat, chamberId);
   const closed = idsOf(all.filter((item) => isClosed(item, now)));
-  const ended = (await seat.endings.of({ ids: idsOf(all), closed, isCut: more })).filter(isMeant);
-  const isAskedFor = chamberId !== undefined && (listed.length === 0 || closed.includes(chamberId));
-  const asked = isAskedFor ? [chamberId] : [];
-  const over = await ownOf(seat, [...new Set([...ended, ...asked, ...lost])]);
-  const outcomes = await Promise.all(over.map((each) => overOf(seat.agent.forum, each, signal)));
+  const ended = (await seat.endings.unreported({ ids: idsOf(all), closed, isCut: more })).filter(isInScope);
+  const isRequested = chamberId !== undefined && (listed.length === 0 || closed.includes(chamberId));
+  const requested = isRequested ? [chamberId] : [];
+  const over = await ownChambers(seat, [...new Set([...ended, ...requested, ...lost])]);
+  const outcomes = await Promise.all(over.map((each) => chamberOutcome(seat.agent.forum, each, signal)));
   const todo = listed.filter((item) => !isClosed(item, now));
   const joined = await lobbies.joined(todo, signal);
   const isFirst = over.some((each) => ended.includes(each) || lost.includes(each));
-  const isMissing = outcomes.some((outcome) => asked.includes(outcome.chamberId) && !isSettled(outcome));
+  const isMissing = outcomes.some((outcome) => requested.includes(outcome.chamberId) && !isSettled(outcome));
   const isHeld = isMissing && (await hasChain(seat.agent.forum, signal));
   const isNothingLeft = !isHeld && (over.length > 0 || todo.length === 0);
   const isNews = todo.some(isDue) || joined.length > 0 || isFirst || isNothingLeft;
@@ -126,8 +126,8 @@ function idsOf(items: readonly SeatItem[]): readonly number[] {
   return items.map(({ chamberId }) => chamberId);
 }
 
-/** The chambers of which this agent is a member. It need not know the end of a chamber that it opened but did not join. */
-async function ownOf({ agent, endings }: Seat, chamberIds: readonly number[]): Promise<readonly number[]> {
+/** Returns the chambers of which this agent is a member, and forgets the others, which it opened but did not join. */
+async function ownChambers({ agent, endings }: Seat, chamberIds: readonly number[]): Promise<readonly number[]> {
   const chambers = await Promise.all(chamberIds.map((chamberId) => agent.forum.chamber(chamberId)));
   const [own, others] = [true, false].map((isMember) =>
     chambers.filter(({ members }) => members.includes(agent.did) === isMember).map(({ chamberId }) => chamberId),
@@ -136,7 +136,7 @@ async function ownOf({ agent, endings }: Seat, chamberIds: readonly number[]): P
   return own;
 }
 
-/** Detects during a call that somebody has joined a chamber opened by this agent. */
+/** Detects that an agent has joined, during a call, a chamber that this agent opened. */
 class Lobbies {
   readonly #seat: Seat;
   readonly #heads = new Map<number, number>();
@@ -161,28 +161,28 @@ async function isOpener({ did, forum }: Seat['agent'], chamberId: number, signal
   return false;
 }
 
-type Outcome = Awaited<ReturnType<typeof overOf>>;
+type Outcome = Awaited<ReturnType<typeof chamberOutcome>>;
 
-/** Whether neither the chamber's root nor a token is awaited any more. */
+/** Returns whether the chamber waits for neither its root nor a token. */
 function isSettled(outcome: Outcome): boolean {
   return !('waitsFor' in outcome);
 }
 
-interface Found {
+interface PollResult {
   readonly todo: readonly SeatItem[];
-  /** This agent's chambers in LOBBY that others have joined since the call began. */
+  /** This agent's chambers in LOBBY that other agents have joined since the call began. */
   readonly joined: readonly SeatItem[];
   readonly outcomes: readonly Outcome[];
   readonly now: string;
 }
 
-/** The due items and a count of the rest; if nothing is due, some other items with the reason for the wait. */
-async function shown({ agent }: Seat, { todo, joined, outcomes, now }: Found, { signal }: ToolCall) {
+/** Returns the due items and a count of the rest; if nothing is due, some of the other items, with the reason for the wait. */
+async function toResult({ agent }: Seat, { todo, joined, outcomes, now }: PollResult, { signal }: ToolCall) {
   const due = todo.filter(isDue);
   const isNews = due.length > 0 || outcomes.length > 0 || joined.length > 0;
   const items = isNews ? [...due, ...joined] : todo.slice(0, WAITING_SHOWN_MAX);
   const unsettled = outcomes.find((each) => !isSettled(each));
-  const end = unsettled === undefined ? NOTHING_LEFT : await afterEnd(agent.forum, unsettled.chamberId, signal);
+  const end = unsettled === undefined ? NOTHING_LEFT : await nextAfterEnd(agent.forum, unsettled.chamberId, signal);
   const nothing = todo.length === 0 ? { next: end } : {};
   const waiting = joined.length > 0 ? SOMEBODY_JOINED : STILL_WAITING;
   return {
@@ -195,17 +195,17 @@ async function shown({ agent }: Seat, { todo, joined, outcomes, now }: Found, { 
   };
 }
 
-async function afterEnd(forum: ForumClient, chamberId: number, signal: AbortSignal): Promise<string> {
-  return (await hasChain(forum, signal)) ? laterFor(chamberId) : NO_CHAIN;
+async function nextAfterEnd(forum: ForumClient, chamberId: number, signal: AbortSignal): Promise<string> {
+  return (await hasChain(forum, signal)) ? rootPendingText(chamberId) : NO_CHAIN;
 }
 
-/** Without texts by others, because the agent has read the chamber in which it acts. */
+/** Omits the chamber's name, a text by another agent, because this agent has read the chamber in which it acts. */
 async function dueItem(...asked: Parameters<typeof shownItem>) {
   const { name: _, ...item } = await shownItem(...asked);
   return item;
 }
 
-/** A chamber that is not on the agent's list is over, or the agent is not a member. */
+/** Throws unless the chamber is committed and the agent is a member. */
 async function requireOver({ agent }: Seat, chamberId: number): Promise<void> {
   const { phase, members } = await agent.forum.chamber(chamberId);
   if (phase === 'COMMITTED' && members.includes(agent.did)) return;
