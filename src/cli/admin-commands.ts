@@ -1,4 +1,4 @@
-// Commands that edit the lists of a service, which rereads them when they change, and set a log's time back.
+// Commands that edit a service's lists, which the service rereads when they change, and that reset a log's clock.
 import { readConfig } from '../config.ts';
 import { parseDid } from '../crypto/did-key.ts';
 import { editAccessList } from '../http/access-list.ts';
@@ -23,7 +23,7 @@ export const adminCommands: readonly CommandSpec[] = [
   withholdCommand,
   {
     name: 'admin reset-clock',
-    summary: "Sets a log's time back to the true one after a clock was wrong, while no service runs on it",
+    summary: "Resets a log's clock to the current time after a clock was wrong, while no service runs on the log",
     args: {
       '[database]': 'the file or postgres:// URL (default: DATABASE_URL, DATABASE_PATH or data/chambers.db)',
     },
@@ -42,7 +42,7 @@ async function resetLogClock({ args: [named], isJson }: Input): Promise<void> {
   const reset = { database, from: toTimestamp(from), waiting: streams };
   const lines = waiting.map((each) => `waits: ${describeWaiting(each)}`);
   print(isJson, reset, [...members({ ...reset, waiting: `${waiting.length} chambers and agents` }), ...lines]);
-  printNotice(isJson, 'Phases that ended only by the wrong time are open again once the service starts.');
+  printNotice(isJson, 'Phases that ended only because the clock was wrong are open again once the service starts.');
 }
 
 interface Edit {

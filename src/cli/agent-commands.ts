@@ -24,17 +24,17 @@ export const agentCommands: readonly CommandSpec[] = [
   },
   {
     name: 'agent register',
-    summary: 'Registers the agent; run again with different values, it changes the binding',
+    summary: 'Registers the agent, or changes its registration if run again with other values',
     usage: '(--wallet <address> | --wallet-key-file <file>) --email <email> [options]',
     required: { '--email <email>': "the operator's e-mail address, never published" },
     options: {
       '--wallet <address>': "the agent's EVM address",
       '--wallet-key-file <file>':
-        "instead: file with the wallet's private key, which proves that the wallet is the agent's",
-      '--loves <list>': 'what it loves, separated by commas',
-      '--hates <list>': 'what it hates, separated by commas',
-      '--expertise <list>': 'what it knows, separated by commas',
-      '--style <text>': 'how it speaks',
+        "instead of --wallet: file with the wallet's private key, which proves that the wallet is the agent's",
+      '--loves <list>': 'what the agent loves, separated by commas',
+      '--hates <list>': 'what the agent hates, separated by commas',
+      '--expertise <list>': 'what the agent knows, separated by commas',
+      '--style <text>': 'how the agent speaks',
       '--label <name>': 'a name for people',
       ...SERVICE_OPTIONS,
       ...KEY_OPTION,
@@ -47,7 +47,7 @@ export const agentCommands: readonly CommandSpec[] = [
   },
   {
     name: 'agent retire',
-    summary: "Retires the agent's key for ever: the service rejects whatever it signs from then on",
+    summary: "Retires the agent's key permanently: the service then rejects everything signed with it",
     args: { '[did]': 'the agent, if its key is lost or stolen; needs --wallet-key-file' },
     options: {
       '--wallet-key-file <file>': 'file with the private key of a wallet that was once proven for the agent',
@@ -71,8 +71,8 @@ export const agentCommands: readonly CommandSpec[] = [
     name: 'agent callback',
     summary: 'Shows the URL that the service calls for the agent, or sets it',
     options: {
-      '--set <url>': 'call this URL (https) for each duty; it must answer a challenge first',
-      '--remove': 'call no URL any more',
+      '--set <url>': 'call this https URL for each duty; its receiver must first respond to a challenge',
+      '--remove': 'stop calling the URL',
       ...SERVICE_OPTIONS,
       ...KEY_OPTION,
     },
@@ -81,8 +81,8 @@ export const agentCommands: readonly CommandSpec[] = [
   },
   {
     name: 'agent resend',
-    summary: 'Repeats a request whose result is unknown; it takes effect once, however often it is sent',
-    args: { '<file>': 'the signed request, named by the command that gave up' },
+    summary: 'Repeats a request whose result is unknown; the request takes effect only once, however often it is sent',
+    args: { '<file>': 'the signed request, in the file that the interrupted command named' },
     options: { ...SERVICE_OPTIONS, ...KEY_OPTION },
     examples: ['agent resend ~/.chambers/agent.json.unanswered-5f0c2a11'],
     run: resend,
@@ -92,8 +92,8 @@ export const agentCommands: readonly CommandSpec[] = [
     summary: 'Shows what the agent must and may do now, in each of its chambers',
     options: {
       '--wait <seconds>':
-        'wait up to this long (at most 60) until something is due; with --since until anything changes',
-      '--since <version>': 'the last `version` that --json printed, to miss no change since then',
+        'wait up to this long (at most 60) until something is due, or with --since until anything changes',
+      '--since <version>': 'the last `version` that --json printed, so that no change since then is missed',
       ...SERVICE_OPTIONS,
       ...KEY_OPTION,
     },
@@ -141,7 +141,7 @@ async function serveMcp(input: Input): Promise<void> {
       .catch((error: unknown) => printNotice(input.isJson, (explain(error, {}, input) as Error).message));
     return;
   }
-  // Loaded on demand: it would slow down every other command.
+  // Loaded on demand, because loading the module would slow down every other command.
   const { serveAgent } = await import('../mcp/agent-server.ts');
   const agent = await agentOf(input);
   const report = (line: string) => console.error(visibleLine(line));
@@ -179,9 +179,9 @@ async function callback(input: Input): Promise<void> {
 async function showTodo(input: Input): Promise<void> {
   const { wait, since } = input.options;
   const agent = await agentOf(input);
-  const answer = await agent.todo({ wait: toOptionalInteger('--wait', wait), since });
-  const leftOf = (end: string | null) => end && leftUntil(end, answer.now);
-  const rows = answer.todo.map(({ chamberId, name, phase, must, may, turnEndsAt, phaseEndsAt }) => [
+  const list = await agent.todo({ wait: toOptionalInteger('--wait', wait), since });
+  const leftOf = (end: string | null) => end && leftUntil(end, list.now);
+  const rows = list.todo.map(({ chamberId, name, phase, must, may, turnEndsAt, phaseEndsAt }) => [
     chamberId,
     phase,
     must,
@@ -190,12 +190,12 @@ async function showTodo(input: Input): Promise<void> {
     name,
   ]);
   const titles = ['CHAMBER', 'PHASE', 'MUST', 'MAY', 'LEFT', 'NAME'];
-  const [first] = answer.todo;
+  const [first] = list.todo;
   const { baseUrl } = agent.forum.service;
   const isDue = first !== undefined && first.must !== 'wait';
   const next = isDue ? [`Next: ${nextCommand(first.phase, first.chamberId, baseUrl, input)}`] : [];
   const empty = 'No open chamber of this agent. Next: chambers chamber list --phase=lobby';
-  print(input.isJson, answer, [...next, ...table(titles, rows, empty)]);
+  print(input.isJson, list, [...next, ...table(titles, rows, empty)]);
 }
 
 async function createKey(input: Input): Promise<void> {
@@ -222,19 +222,19 @@ async function register(input: Input): Promise<void> {
   printMembers(input.isJson, await signedCall(input, (agent, options) => agent.register(registration, options)));
 }
 
-const RETIRED = 'Retired: the service rejects this key from now on. This can’t be undone.';
+const RETIRED = 'Retired: the service rejects this key from now on. This cannot be undone.';
 
 async function retire(input: Input): Promise<void> {
   const { 'wallet-key-file': keyFile } = input.options;
   const [did] = input.args;
   if (keyFile === undefined) {
     if (did !== undefined) throw new CommandError('usage', `retiring ${did} needs its wallet: set --wallet-key-file`);
-    const answer = await signedCall(input, (agent, options) => agent.retire(options));
-    print(input.isJson, answer, [...members(answer), RETIRED]);
+    const retired = await signedCall(input, (agent, options) => agent.retire(options));
+    print(input.isJson, retired, [...members(retired), RETIRED]);
     return;
   }
   const forum = forumOf(input);
   const wallet = await walletOf(keyFile);
-  const answer = await forum.retire(did ?? (await agentOf(input)).did, wallet);
-  print(input.isJson, answer, [...members(answer), RETIRED]);
+  const retired = await forum.retire(did ?? (await agentOf(input)).did, wallet);
+  print(input.isJson, retired, [...members(retired), RETIRED]);
 }

@@ -18,43 +18,42 @@ export const auditCommand = {
     '--rpc <url>': 'RPC of the chain, to compare root and tokens with; requires --registry',
     '--checkpoints <file>': 'checkpoints of the service that you kept: its log must extend each of them',
     '--witnesses <file>': 'trust policy (C2SP tlog-policy) of the witnesses whose cosignatures count',
-    '--receipts <file>':
-      'receipts that you kept, such as the folder next to a key file: the lines must have what they promise',
+    '--receipts <file>': 'receipts that you kept, such as the folder next to a key file: the lines must match them',
     '--originals <file>':
-      'lines that you kept from before their texts were withheld: each is compared with what replaced it',
-    '--whole': 'a chamber with withheld texts is undecided unless --originals has them',
-    '--proofs <folder>': 'where to write proofs that the service broke what it signed (default: proofs)',
+      'lines that you saved before their texts were withheld: each is compared with the stub that replaced it',
+    '--whole': 'report a chamber with withheld texts as undecided unless --originals has them',
+    '--proofs <folder>': 'where to write proofs that the service contradicted its signed statements (default: proofs)',
     '--max-age <seconds>': "the service's SIGNATURE_MAX_AGE_SECONDS",
     '--max-skew <seconds>': "the service's SIGNATURE_MAX_SKEW_SECONDS",
-    '--allow-unsigned': 'accept moves without a signature, as in a log of development mode',
-    '--allow-reorganized': 'with --rpc: accept transactions in other blocks than recorded',
+    '--allow-unsigned': 'accept moves without a signature, as in a log from development mode',
+    '--allow-reorganized': 'with --rpc: accept transactions in blocks other than the recorded ones',
     '--allow-unpublished': 'accept accounts that begin with lines that releases before schema 4 did not publish',
-    '--allow-skipped-ids': 'accept ids that no chamber of the service has: a restore may have skipped them',
+    '--allow-skipped-ids': 'accept gaps in the chamber ids, which a restore may have caused',
     '--now <time>':
-      'the time of the audit (ISO 8601, UTC; default: that of this machine): no line may have a later time',
+      "the time of the audit (ISO 8601, UTC; default: this machine's time): no line may have a later time",
     '--timeout <seconds>':
-      'how long a service or a chain may be silent (default: 30; a response takes at most 20 times as long)',
+      'how long a service or a chain may be silent (default: 30; a response may take at most 20 times as long)',
     '--patience <length>':
-      'how long to try while the service is away, e.g. 60s (default: not again; the chain is asked once)',
-    '--max-lines <count>': `of a chamber (default: ${withCommas(INPUT_LIMITS.linesMax)})`,
-    '--max-account-lines <count>': `of an account (default: ${withCommas(INPUT_LIMITS.accountLinesMax)})`,
-    '--max-line-bytes <count>': `of a line (default: ${withCommas(INPUT_LIMITS.lineBytesMax)})`,
-    '--max-response-bytes <count>': `of any other response (default: ${withCommas(INPUT_LIMITS.responseBytesMax)})`,
-    '--outcome': "print the chamber's outcome instead of the report, in the bytes of GET /chambers/:id/outcome",
+      'how long to retry while the service is unreachable, e.g. 60s (default: no retry; requests to the chain are never retried)',
+    '--max-lines <count>': `maximum lines of a chamber (default: ${withCommas(INPUT_LIMITS.linesMax)})`,
+    '--max-account-lines <count>': `maximum lines of an account (default: ${withCommas(INPUT_LIMITS.accountLinesMax)})`,
+    '--max-line-bytes <count>': `maximum bytes of a line (default: ${withCommas(INPUT_LIMITS.lineBytesMax)})`,
+    '--max-response-bytes <count>': `maximum bytes of any other response (default: ${withCommas(INPUT_LIMITS.responseBytesMax)})`,
+    '--outcome': "print the chamber's outcome instead of the report, byte for byte as GET /chambers/:id/outcome",
     '--verbose': 'print every check of every chamber',
     '--report <file>': 'write the report of --json to a file, with version, time and options',
     '--force': 'replace the file if it exists',
   },
   repeatable: {
-    '--registry <address>': "the ChamberRegistry, from the operator's publications and not from the log",
+    '--registry <address>': 'the ChamberRegistry, as published by the operator, not as named by the log',
     '--factory <address>': 'the IdeaFactory',
     '--origin <url>': 'a base URL of the service',
   },
   exitCodes: [
-    '0  sound: nothing is broken or undecided',
+    '0  sound: every check passed',
     '2  the call or the input is unusable',
-    '3  something is broken',
-    '4  something is undecided: an option named in the report decides it',
+    '3  at least one check failed',
+    '4  undecided: an option named in the report decides the open question',
     '6  the service or the chain is unreachable',
   ],
   examples: [
@@ -95,7 +94,7 @@ async function audit({ args: [target = ''], options, isJson }: Input): Promise<n
     json: isJson,
     verbose: verbose !== undefined,
     outcome: outcome !== undefined,
-    keep: report === undefined ? undefined : (value) => keep(value, options),
+    keep: report === undefined ? undefined : (value) => writeReport(value, options),
   });
 }
 
@@ -122,12 +121,15 @@ function limitsOf(options: Input['options']): Partial<InputLimits> {
   };
 }
 
-/** Adds the auditor's version, the time and the options. Only the host of the RPC is written: its URL may contain a key. */
-async function keep(report: object, { report: path = '', force, rpc, ...options }: Input['options']): Promise<void> {
+/** Adds the auditor's version, the time and the options. Writes only the host of the RPC, because its URL may contain a key. */
+async function writeReport(
+  report: object,
+  { report: path = '', force, rpc, ...options }: Input['options'],
+): Promise<void> {
   const auditor = { name: 'chambers audit', version: VERSION };
   const given = { ...options, ...(rpc === undefined ? {} : { rpc: new URL(rpc).host }) };
-  const kept = { ...report, auditor, createdAt: new Date().toISOString(), options: given };
-  await writeWhole(path, [`${JSON.stringify(kept, null, 2)}\n`], force !== undefined);
+  const complete = { ...report, auditor, createdAt: new Date().toISOString(), options: given };
+  await writeWhole(path, [`${JSON.stringify(complete, null, 2)}\n`], force !== undefined);
 }
 
 function toList(text: string | undefined): readonly string[] | undefined {

@@ -1,4 +1,3 @@
-// Commands that create, list and show chambers.
 import { phaseEnd } from '../../projections/phase.ts';
 import { type AllocationsView, type ChamberView, ENDS } from '../../projections/views.ts';
 import { readDids } from '../http/access-list.ts';
@@ -17,7 +16,7 @@ export const chamberCommands: readonly CommandSpec[] = [
   {
     name: 'chamber create',
     summary: 'Creates a chamber; its lobby starts now',
-    required: { '--name <name>': 'its name' },
+    required: { '--name <name>': "the chamber's name" },
     options: {
       ...Object.fromEntries(
         ENDS.map((phase) => [
@@ -29,15 +28,16 @@ export const chamberCommands: readonly CommandSpec[] = [
       '--turn-seconds <seconds>': 'seconds after which a turn passes to the next member (default: no limit)',
       '--rounds <counts>':
         'turns of each member in proposal and debate, e.g. 2,3: phases end once all turns are over; needs --turn-seconds',
-      '--moves-per-turn <count>': 'moves that a turn may have besides the pass (default: no limit)',
-      '--topic <text>': 'what it is about, in a few sentences',
-      '--min-members <count>': 'members without whom it does not come about, 1 to 256',
-      '--max-members <count>': 'members that may join, 2 to 256; with --rounds the last one starts the chamber',
+      '--moves-per-turn <count>': 'moves that a member may make in a turn before the pass (default: no limit)',
+      '--topic <text>': 'what the chamber is about, in a few sentences',
+      '--min-members <count>': 'members that must join, 1 to 256: with fewer, the chamber ends with its lobby',
+      '--max-members <count>':
+        'members that may join, 2 to 256; with --rounds, the last one to join starts the chamber',
       '--admit <file>': 'file of the DIDs that may join, one per line; # starts a comment (default: everybody)',
       '--proven-wallets': 'only agents with a proven wallet may join, one for each wallet',
       '--token <address>': 'ERC-20 or ERC-721 contract: only agents whose proven wallet holds it may join',
-      '--min-balance <count>': 'how much of the token, in its smallest unit (default: 1)',
-      '--token-at <moment>': 'the block that counts: join (default), or creation',
+      '--min-balance <count>': 'required balance of the token, in its smallest unit (default: 1)',
+      '--token-at <moment>': 'when the balance is read: join (default), or creation',
       ...SERVICE_OPTIONS,
       ...KEY_OPTION,
     },
@@ -109,21 +109,21 @@ async function create(input: Input): Promise<void> {
   ]);
 }
 
-/** Undefined if everybody may join. */
+/** Returns undefined if everybody may join. */
 function admissionOf(options: Input['options']): Admission | undefined {
   const token = options['token'];
   if (token === undefined && (options['min-balance'] ?? options['token-at']) !== undefined) {
     throw new CommandError('usage', '--min-balance and --token-at need --token');
   }
   const rules = {
-    ...(options['admit'] !== undefined && { dids: listed(options['admit']) }),
+    ...(options['admit'] !== undefined && { dids: readAdmittedDids(options['admit']) }),
     ...(options['proven-wallets'] !== undefined && { provenWallets: true as const }),
     ...(token !== undefined && { token: tokenRule(token, options) }),
   };
   return Object.keys(rules).length === 0 ? undefined : rules;
 }
 
-function listed(path: string): readonly string[] {
+function readAdmittedDids(path: string): readonly string[] {
   try {
     return [...readDids(path)];
   } catch (error) {
@@ -154,7 +154,7 @@ async function list(input: Input): Promise<void> {
   print(input.isJson, chambers, table(['ID', 'PHASE', 'LEFT', 'MEMBERS', 'NAME'], rows, empty));
 }
 
-/** Prints each phase before the awaited one, with its deadline. It is an error if the awaited phase is over. */
+/** Prints each phase before the awaited one, with its deadline. Throws a CommandError if the awaited phase is over. */
 async function waitFor(input: Input): Promise<void> {
   const [chamberId, awaited] = [toChamberId(input.args[0]), toPhase(input.args[1] ?? '')];
   await interruptible(new CommandError('failure', 'interrupted'), async (signal) => {
@@ -191,8 +191,8 @@ async function show(input: Input): Promise<void> {
     ...(problem === undefined ? [] : [`The relayer reports: ${visibleLine(problem)}`]),
     ...(allocations === undefined ? [] : [progress(view, allocations)]),
     '',
-    ...facts(view),
-    ...phases(view),
+    ...settingRows(view),
+    ...phaseRows(view),
     '',
     ...table(['TURN', 'MEMBER'], [...dids.entries()], 'No members yet.'),
     '',
@@ -205,7 +205,7 @@ function progress({ members: { length } }: ChamberView, { phase, committed, reve
   return phase === 'ALLOCATE_COMMIT' ? commits : `${commits}; revealed: ${revealed.length} of ${committed.length}`;
 }
 
-function facts(view: ChamberView): readonly string[] {
+function settingRows(view: ChamberView): readonly string[] {
   const { topic, minBackersForGraduation, turnSeconds, rounds, movesPerTurn, admission, ...rest } = view;
   const { minMembers = null, maxMembers, quorate = null, merkleRoot, committedTxHash } = rest;
   const set = Object.entries({
@@ -215,7 +215,7 @@ function facts(view: ChamberView): readonly string[] {
   return [...members(Object.fromEntries(set)), ''];
 }
 
-function phases({ phase, ends, now, committedAt }: ChamberView): readonly string[] {
+function phaseRows({ phase, ends, now, committedAt }: ChamberView): readonly string[] {
   const rows = Object.values(ends).map((end, index) => {
     const isCurrent = PHASES[index] === phase;
     const left = instantOf(end) <= instantOf(now) ? 'ended' : isCurrent ? `${leftUntil(end, now)} left` : '';
@@ -223,6 +223,6 @@ function phases({ phase, ends, now, committedAt }: ChamberView): readonly string
   });
   return table(
     ['PHASE', 'ENDS', ''],
-    committedAt === null ? rows : [...rows, ['COMMITTED', committedAt, 'time of its block']],
+    committedAt === null ? rows : [...rows, ['COMMITTED', committedAt, 'time of the block']],
   );
 }

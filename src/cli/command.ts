@@ -1,4 +1,5 @@
-// A command as data, and the commander program for all of them. Commander parses and prints help; errors are one sentence.
+// Describes commands as data and builds the commander program from them. Commander parses words and prints help; every error is one
+// sentence.
 import { Command, type CommanderError, type Option } from 'commander';
 import { paint } from '../process/terminal.ts';
 import { VERSION } from '../process/version.ts';
@@ -13,19 +14,19 @@ export interface Input {
   readonly isJson: boolean;
 }
 
-/** Help by commander's syntax, e.g. `--limit <count>` or `<id>`. */
-type Described = Readonly<Record<string, string>>;
+/** Help texts by argument or option, in commander's syntax, e.g. `<id>` or `--limit <count>`. */
+type HelpTexts = Readonly<Record<string, string>>;
 
 export interface CommandSpec {
   /** The name with its group, e.g. `chamber create`. */
   readonly name: string;
   readonly summary: string;
-  readonly args?: Described;
-  readonly required?: Described;
-  readonly options?: Described;
-  /** Options that may be repeated; the values are joined by commas. */
-  readonly repeatable?: Described;
-  /** Exit codes that differ from those of other commands. */
+  readonly args?: HelpTexts;
+  readonly required?: HelpTexts;
+  readonly options?: HelpTexts;
+  /** Options that may be repeated; their values are joined with commas. */
+  readonly repeatable?: HelpTexts;
+  /** Exit codes that are specific to this command. */
   readonly exitCodes?: readonly string[];
   /** Replaces the usage line made from the arguments. */
   readonly usage?: string;
@@ -38,23 +39,23 @@ export interface CommandSpec {
 export const URL_OPTION = {
   '--url <url>': 'base URL of the service (default: CHAMBERS_URL or http://127.0.0.1:8787)',
 } as const;
-/** Commands that follow the service use --patience only until its first response, and then wait without end. */
+/** Commands that follow the service use --patience only until the first response, and then retry indefinitely. */
 export const SERVICE_OPTIONS = {
   ...URL_OPTION,
   '--patience <length>':
-    'how long to try while the service is away, e.g. 60s (default: 3s; for a move, until its result is known)',
+    'how long to retry while the service is unreachable, e.g. 60s (default: 3s; for a move, until its result is known)',
 } as const;
 export const KEY_OPTION = {
   '--key <file>': "the agent's key file (default: CHAMBERS_KEY_FILE or ~/.chambers/agent.json)",
 } as const;
-/** The options --url and --key of this command, for the next one: empty, or with a leading space. */
-export function given({ options: { url, key } }: Input): string {
+/** Returns the options --url and --key of this command, for a suggested next command: empty, or with a leading space. */
+export function urlAndKeyOptions({ options: { url, key } }: Input): string {
   return `${url === undefined ? '' : ` --url=${url}`}${key === undefined ? '' : ` --key=${key}`}`;
 }
 
 export const CHAMBER_ARGUMENT = { '<id>': 'the chamber, e.g. 1' } as const;
 
-const GROUPS: Described = {
+const GROUPS: HelpTexts = {
   admin: 'Edits the ban list, the allow-list, the list of withheld texts and the key file of the service',
   agent: 'Manages the agent whose key is in the key file',
   contracts: 'Deploys, checks and changes the contracts on the chain, as their owner',
@@ -66,7 +67,7 @@ const USAGE = '<command> [arguments] [options]';
 
 type Run = (spec: CommandSpec, input: Input) => Promise<void>;
 
-/** Wrong use throws CommandError; help and version throw a CommanderError with exit code 0. */
+/** The program throws a CommandError on wrong usage, and a CommanderError with exit code 0 after printing help or the version. */
 export function toProgram(specs: readonly CommandSpec[], words: readonly string[], run: Run): Command {
   const program = new Command('chambers')
     .description('Runs, uses and checks a Chamber Coordination Service.')
@@ -86,7 +87,7 @@ export function toProgram(specs: readonly CommandSpec[], words: readonly string[
     const { envFile } = program.opts<{ readonly envFile?: string }>();
     if (envFile !== undefined) loadVariables(envFile);
   });
-  failInOneSentence(program, words);
+  throwUsageErrors(program, words);
   for (const spec of specs) addCommand(program, spec, words, run);
   return program.addHelpText('after', overview()).addHelpText('before', () => {
     // Only the overview lists the commands of every group.
@@ -102,7 +103,7 @@ function addCommand(program: Command, spec: CommandSpec, words: readonly string[
   const existing = program.commands.find((group) => group.name() === first);
   const parent = second === undefined ? program : (existing ?? addGroup(program, first, words));
   const command = parent.command(second ?? first).description(summary);
-  failInOneSentence(command, words);
+  throwUsageErrors(command, words);
   for (const [syntax, help] of Object.entries(args)) command.argument(syntax, help);
   for (const [flags, help] of Object.entries(required)) command.requiredOption(flags, help);
   for (const [flags, help] of Object.entries(options)) command.option(flags, help);
@@ -120,10 +121,10 @@ function addCommand(program: Command, spec: CommandSpec, words: readonly string[
 
 function addGroup(program: Command, name: string, words: readonly string[]): Command {
   const group = program.command(name).usage(USAGE);
-  return failInOneSentence(group.description(GROUPS[name] ?? ''), words);
+  return throwUsageErrors(group.description(GROUPS[name] ?? ''), words);
 }
 
-/** Values by option name. An option is never taken for the missing value of the option before it. */
+/** Returns the values by option name. Throws if commander has taken an option for the missing value of the option before it. */
 function valuesOf(command: Command, words: readonly string[]): Input['options'] {
   const values = command.options.map((option) => {
     const value: unknown = command.opts()[option.attributeName()];
@@ -134,7 +135,7 @@ function valuesOf(command: Command, words: readonly string[]): Input['options'] 
   return Object.fromEntries(values);
 }
 
-/** Removes the value of an option that no command has: commander would take it for part of the name. */
+/** Removes the value of an unknown `--option=value`, because commander would report the value as part of the name. */
 export function withoutUnknownValues(program: Command, words: readonly string[]): readonly string[] {
   const commands = program.commands.flatMap((command) => [program, command, ...command.commands]);
   const known = new Set(commands.flatMap(({ options }) => options.map(({ long }) => long)));
@@ -144,13 +145,13 @@ export function withoutUnknownValues(program: Command, words: readonly string[])
   });
 }
 
-function failInOneSentence(command: Command, words: readonly string[]): Command {
+function throwUsageErrors(command: Command, words: readonly string[]): Command {
   return command.exitOverride((error) => {
-    throw error.exitCode === EXIT.ok ? error : wrongUse(error, command, words);
+    throw error.exitCode === EXIT.ok ? error : toCommandError(error, command, words);
   });
 }
 
-function wrongUse({ code, message }: CommanderError, command: Command, words: readonly string[]): CommandError {
+function toCommandError({ code, message }: CommanderError, command: Command, words: readonly string[]): CommandError {
   const { args, registeredArguments, commands } = command;
   const [unknown = ''] = args;
   switch (code) {
@@ -160,7 +161,7 @@ function wrongUse({ code, message }: CommanderError, command: Command, words: re
         command,
       );
     case 'commander.unknownCommand':
-      return unknownError(`command '${unknown}'`, commandsLike(unknown, command), command);
+      return unknownError(`command '${unknown}'`, suggestedCommand(unknown, command), command);
     case 'commander.unknownOption': {
       const option = unknownOption(command, words);
       const names = optionsOf(command).flatMap(({ long }) => long ?? []);
@@ -187,7 +188,7 @@ function wrongUse({ code, message }: CommanderError, command: Command, words: re
   }
 }
 
-/** Includes the options of its parents, which a command accepts too. */
+/** Returns the command's options, including those of its parents. */
 function optionsOf(command: Command): readonly Option[] {
   return [...command.options, ...(command.parent === null ? [] : optionsOf(command.parent))];
 }
@@ -197,7 +198,7 @@ function optionOf(word: string | undefined, command: Command): Option | undefine
   return optionsOf(command).find(({ long, short }) => name !== undefined && (name === long || name === short));
 }
 
-/** Returns the first option that the command does not have, or that has a value and takes none. */
+/** Returns the first option that the command does not have, or that has a value but takes none. */
 function unknownOption(command: Command, words: readonly string[]): string {
   const isUnknown = (word: string, index: number) => {
     if (!word.startsWith('-') || optionOf(words[index - 1], command)?.required) return false;
@@ -208,8 +209,8 @@ function unknownOption(command: Command, words: readonly string[]): string {
   return optionOf(unknown, command) === undefined ? (unknown.split('=', 1)[0] ?? '') : unknown;
 }
 
-/** The path of each group's command with that name, otherwise the most similar name. */
-function commandsLike(unknown: string, command: Command): string | undefined {
+/** Returns the path of each group's command with that name; otherwise the most similar name. */
+function suggestedCommand(unknown: string, command: Command): string | undefined {
   const ofGroups = rootOf(command).commands.flatMap((group) => group.commands);
   const paths = ofGroups.filter((each) => each.name() === unknown).map(pathOf);
   const names = command.commands.map((child) => child.name());
@@ -237,7 +238,7 @@ function pathOf(command: Command): string {
   return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
 }
 
-/** The command with its arguments, without `chambers`. */
+/** Returns the command with its arguments, without `chambers`. */
 function termOf(command: Command): string {
   const args = command.usage().replace(/ ?(\(?--|\[options\]).*/, '');
   return `${pathOf(command).replace('chambers ', '')} ${args}`.trimEnd();

@@ -1,4 +1,3 @@
-// Commands for the owner of the contracts on the chain.
 import type { CommandSpec } from './command.ts';
 
 const RPC = { '--rpc <url>': 'JSON-RPC address of the chain (default: RPC_URL)' } as const;
@@ -6,7 +5,9 @@ const KEY = {
   '--key-file <file>': "file with the owner's private key (default: OWNER_PRIVATE_KEY holds the key)",
 } as const;
 const KIND = { '--contracts <name>': 'reference or quorum (default: CONTRACTS or reference)' } as const;
-const RELAYER = { '--relayer <address>': 'account of the relayer (default: that of RELAYER_PRIVATE_KEY)' } as const;
+const RELAYER = {
+  '--relayer <address>': "the relayer's account (default: the account of RELAYER_PRIVATE_KEY)",
+} as const;
 const ADDRESSES = {
   '--registry <address>': 'the registry (default: CHAMBER_REGISTRY_ADDRESS)',
   '--factory <address>': 'the factory (default: IDEA_FACTORY_ADDRESS)',
@@ -25,15 +26,15 @@ export const contractsCommands: readonly CommandSpec[] = [
   },
   {
     name: 'contracts check',
-    summary: 'Simulates both calls of the relayer and reports wrong addresses, contracts or accounts',
+    summary: "Simulates both of the relayer's calls and reports wrong addresses, contracts or accounts",
     options: { ...RPC, ...ADDRESSES, ...RELAYER, ...KIND },
     examples: ['contracts check'],
     run: async (input) => (await import('./contracts.ts')).check(input),
   },
   {
     name: 'contracts set-relayer',
-    summary: 'Changes the relayer of the reference contracts, at once',
-    args: { '<address>': 'account of the new relayer' },
+    summary: 'Changes the relayer of the reference contracts, with immediate effect',
+    args: { '<address>': "the new relayer's account" },
     options: { ...RPC, ...KEY, ...ADDRESSES },
     examples: ['contracts set-relayer 0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC --key-file owner.key'],
     run: async (input) => (await import('./contracts.ts')).changeRelayer(input),

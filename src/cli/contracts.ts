@@ -1,4 +1,4 @@
-// The commands for the owner of the contracts. They never print keys or RPC URLs.
+// Commands for the owner of the contracts. They never print keys or RPC URLs.
 import { VARIABLES } from '../config.ts';
 import { readChainId } from '../relayer/chain-client.ts';
 import type { FeeSettings } from '../relayer/fees.ts';
@@ -12,12 +12,12 @@ import type { Input } from './command.ts';
 import { CommandError, print, printMembers, printNotice } from './output.ts';
 import { readKeyFile } from './private-key.ts';
 
-export const deploy = onChain(async (rpc, input) => {
+export const deploy = withRpc(async (rpc, input) => {
   const [kind, relayer] = [kindOf(input), relayerOf(input)];
   const owner = await ownerOf(rpc, input);
   const chainId = await requireChainId(rpc);
   if (kind === 'quorum')
-    printNotice(input.isJson, 'These contracts are stand-ins for the live protocol’s, for rehearsals.');
+    printNotice(input.isJson, 'These contracts stand in for those of the live protocol, for rehearsals.');
   const { registryAddress, factoryAddress } = await deployContracts(owner, { kind, relayer });
   const variables = {
     CHAIN_ID: String(chainId),
@@ -35,7 +35,7 @@ export const deploy = onChain(async (rpc, input) => {
   printNotice(input.isJson, `Set these, with ${rest}; the relayer is ${relayer}, the owner ${owner.account.address}.`);
 });
 
-export const check = onChain(async (rpc, input) => {
+export const check = withRpc(async (rpc, input) => {
   const addresses = addressesOf(input);
   const [kind, relayer] = [kindOf(input), relayerOf(input)];
   const rpcUrl = optionOf(input, 'rpc', 'RPC_URL');
@@ -59,7 +59,7 @@ export const check = onChain(async (rpc, input) => {
   });
 });
 
-export const changeRelayer = onChain(async (rpc, input) => {
+export const changeRelayer = withRpc(async (rpc, input) => {
   const [text = ''] = input.args;
   const relayer = parse('the address of the relayer', text, VARIABLES.CHAMBER_REGISTRY_ADDRESS.parse) as Hex;
   const addresses = addressesOf(input);
@@ -72,8 +72,8 @@ export const changeRelayer = onChain(async (rpc, input) => {
   });
 });
 
-/** Translates errors of the chain into one sentence without the URL. */
-function onChain(run: (rpc: Rpc, input: Input) => Promise<void>) {
+/** Translates chain errors into one sentence without the URL. */
+function withRpc(run: (rpc: Rpc, input: Input) => Promise<void>) {
   return async (input: Input): Promise<void> => {
     const rpc = openRpc(optionOf(input, 'rpc', 'RPC_URL'));
     try {
@@ -89,10 +89,10 @@ function onChain(run: (rpc: Rpc, input: Input) => Promise<void>) {
   };
 }
 
-type Named = 'RPC_URL' | 'CHAMBER_REGISTRY_ADDRESS' | 'IDEA_FACTORY_ADDRESS';
+type ChainVariable = 'RPC_URL' | 'CHAMBER_REGISTRY_ADDRESS' | 'IDEA_FACTORY_ADDRESS';
 
-/** Reads an option, or the variable it defaults to, by the variable's rule. */
-function optionOf({ options }: Input, option: string, variable: Named): string {
+/** Reads an option, or the variable that it defaults to, and validates the value as the variable's. */
+function optionOf({ options }: Input, option: string, variable: ChainVariable): string {
   const text = options[option];
   if (text !== undefined) return parse(`--${option}`, text, VARIABLES[variable].parse);
   const set = process.env[variable];
@@ -100,7 +100,7 @@ function optionOf({ options }: Input, option: string, variable: Named): string {
   return parse(variable, set, VARIABLES[variable].parse);
 }
 
-/** Errors don't quote the value: it may be a key in the wrong place. A rule never returns undefined, which is in its type for absent values. */
+/** Errors never quote the value, which may be a misplaced key. A rule returns undefined only for an absent value. */
 function parse<Value>(name: string, text: string, rule: (text: string) => Value): NonNullable<Value> {
   try {
     return rule(text) as NonNullable<Value>;

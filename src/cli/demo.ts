@@ -1,4 +1,4 @@
-// A chamber from lobby to committed in under 15 seconds: five agents, signed HTTP, a stream, a chain. The agents set the pace; the
+// Plays a chamber from LOBBY to COMMITTED in under 15 seconds: five agents, signed HTTP, a stream, a chain. The agents set the pace; the
 // deadlines are minutes away. Succeeds only if the chain has the root of the streamed lines and a token for every graduate.
 import { once, setMaxListeners } from 'node:events';
 import { mkdtemp, writeFile } from 'node:fs/promises';
@@ -19,27 +19,26 @@ import {
   type SettledChamber,
 } from '../demo/services.ts';
 import { paint } from '../process/terminal.ts';
-import { linkedSignal } from '../reading/linked-signal.ts';
+import { linkedSignal } from '../reading/waiting.ts';
 import { interruptible } from './environment.ts';
 import { narrate, phaseHeading, tickerOf } from './narrate.ts';
 import { toDeadlines } from './values.ts';
 
 const PHASE_LENGTHS = ['5m', '5m', '5m', '5m', '5m'] as const;
 const PACE = { rounds: { proposal: 1, debate: 2 }, turnSeconds: 30 } as const;
-/** Counted from when the service listens. */
 const DEMO_MILLIS_MAX = 55_000;
 
-/** Resolves to the exit code. `isWatched` keeps the service up until it is interrupted. One of several nodes is killed during the debate. */
+/** Resolves to the exit code. `isWatched` keeps the service running until interrupted. With several nodes, kills one during the debate. */
 export async function demoMain(isWatched = false, nodes = 1): Promise<number> {
   return await interruptible(new Error('interrupted'), async (interrupted) => {
     const services = await (nodes === 1 ? openDemoServices() : openCluster(nodes));
     const { signal, release } = linkedSignal(interrupted, DEMO_MILLIS_MAX);
-    // Every agent adds a listener.
+    // Every agent adds a listener, more than Node's limit of 10.
     setMaxListeners(0, signal);
     try {
       console.log(`The service listens on ${services.baseUrl}, ${services.description}.`);
       if (isWatched) console.log(`Watch it in a browser: ${paint('bold', `${services.baseUrl}/chambers/1`)}`);
-      const exitCode = await perform(services, signal);
+      const exitCode = await playDemo(services, signal);
       if (isWatched) {
         console.log(`\nThe page stays at ${services.baseUrl}/chambers/1 until you press Ctrl-C.`);
         if (!interrupted.aborted) await once(interrupted, 'abort');
@@ -54,7 +53,7 @@ export async function demoMain(isWatched = false, nodes = 1): Promise<number> {
   });
 }
 
-async function perform({ baseUrl, relayerUrl, killNode }: DemoServices, signal: AbortSignal): Promise<number> {
+async function playDemo({ baseUrl, relayerUrl, killNode }: DemoServices, signal: AbortSignal): Promise<number> {
   const players = CAST.map((character) => ({ character, agent: Agent.generate(baseUrl) }));
   const names = new Map(players.map(({ character, agent }) => [agent.did, character.name]));
   for (const [index, { character, agent }] of players.entries()) {
@@ -87,8 +86,8 @@ async function perform({ baseUrl, relayerUrl, killNode }: DemoServices, signal: 
     narratePhases(host.agent, chamberId, { signal, killNode }),
     ...players.map(({ agent, character }) => play(agent, character, chamberId, signal)),
   ]);
-  const isProven = conclude(settled, await readChain(new ForumClient(relayerUrl), settled.state));
-  // The service and its chain end with the demo; the lines remain.
+  const isProven = compareWithChain(settled, await readChain(new ForumClient(relayerUrl), settled.state));
+  // The service and its chain end with the demo; the file of lines remains.
   const file = join(await mkdtemp(join(tmpdir(), 'chambers-demo-lines-')), `chamber-${chamberId}.ndjson`);
   await writeFile(file, `${settled.lines.join('\n')}\n`);
   const { verdict } = await auditFile(file, {});
@@ -115,7 +114,7 @@ function tally(state: ChamberState): readonly string[] {
   });
 }
 
-function conclude({ root }: SettledChamber, chain: Awaited<ReturnType<typeof readChain>>): boolean {
+function compareWithChain({ root }: SettledChamber, chain: Awaited<ReturnType<typeof readChain>>): boolean {
   const isSame = root === chain.root;
   const verdict = isSame ? paint('green', 'the same') : paint('red', 'NOT the same');
   console.log(`\nroot on the chain            ${chain.root}`);

@@ -1,23 +1,23 @@
-// Runs an operator's command for a duty of the agent, in a process group of its own, within limits of time and output.
+// Runs an operator's command for one of the agent's duties, in its own process group, with limits on time and output.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import type { Duty } from '../client/watch-report.ts';
-import { linkedSignal } from '../reading/linked-signal.ts';
+import { linkedSignal } from '../reading/waiting.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
 const OUTPUT_CHARS_MAX = 262_144;
-/** The label and the line break count, too. */
+/** Accounts for the label and the line break that are printed with each line. */
 const LINE_COST_CHARS = 20;
 const LINE_CHARS_MAX = 4_096;
-/** From SIGTERM to SIGKILL. */
+/** The time from SIGTERM to SIGKILL. */
 const GRACE_MILLIS = 5_000;
-/** For the last output after the command's end. */
+/** The wait for the last output after the command has exited. */
 const DRAIN_MILLIS = 1_000;
 
 /**
- * When this program is killed, descriptor 3 closes and the group ends: otherwise a second command would run beside the first one after a
- * restart. The shell waits for the command after SIGTERM, too.
+ * When this program is killed, descriptor 3 closes and the shell ends the process group: otherwise a second command would run beside the
+ * first one after a restart. `trap` keeps the shell waiting for the command after SIGTERM.
  */
 const SCRIPT = `( trap '' TERM; read -r _ <&3; kill -TERM 0; sleep ${GRACE_MILLIS / 1_000}; kill -KILL 0 ) >/dev/null 2>&1 &
 exec 3<&-
@@ -31,11 +31,11 @@ export interface DutyCommand {
   readonly env: Readonly<Record<string, string>>;
   readonly timeLimitMillis: Millis;
   readonly signal: AbortSignal;
-  /** Called with each line of output; long ones come in parts. */
+  /** Called with each line of output; long lines come in parts. */
   readonly onLine: (line: string, source: OutputSource) => void;
 }
 
-/** Resolves if the command exits with 0. Otherwise rejects once the command and its children have ended. */
+/** Resolves if the command exits with 0; otherwise rejects once the command and its children have ended. */
 export async function runForDuty(duty: Duty, { command, env, timeLimitMillis, signal, onLine }: DutyCommand) {
   const limit = linkedSignal(signal, timeLimitMillis);
   const child = start(command, {
@@ -43,7 +43,7 @@ export async function runForDuty(duty: Duty, { command, env, timeLimitMillis, si
     ...{ CHAMBERS_CHAMBER: `${duty.chamberId}`, CHAMBERS_MUST: duty.must },
   });
   const exited = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
-  const end = () => endGroup(child);
+  const end = () => terminateGroup(child);
   limit.signal.addEventListener('abort', end, { once: true });
   if (limit.signal.aborted) end();
   const output = new BoundedOutput(onLine);
@@ -53,7 +53,7 @@ export async function runForDuty(duty: Duty, { command, env, timeLimitMillis, si
     const [code, killedBy] = await exited;
     killGroup(child, 'SIGKILL');
     if (limit.signal.aborted) throw limit.signal.reason;
-    if (code !== 0) throw new Error(code === null ? `the command was ended by ${killedBy}` : `exit code ${code}`);
+    if (code !== 0) throw new Error(code === null ? `the command was killed by ${killedBy}` : `exit code ${code}`);
   } finally {
     limit.signal.removeEventListener('abort', end);
     limit.release();
@@ -71,7 +71,7 @@ function start(command: string, env: NodeJS.ProcessEnv): ChildProcess {
   });
 }
 
-function endGroup(child: ChildProcess): void {
+function terminateGroup(child: ChildProcess): void {
   killGroup(child, 'SIGTERM');
   const kill = setTimeout(() => killGroup(child, 'SIGKILL'), GRACE_MILLIS);
   child.once('exit', () => clearTimeout(kill));
@@ -88,7 +88,7 @@ function killGroup(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): void {
   }
 }
 
-/** Reads everything, so that the command is never blocked, and hands on the first part, in lines of a bounded length. */
+/** Reads all output, so that the command never blocks, but passes on only the first part, in lines of a bounded length. */
 class BoundedOutput {
   readonly #onLine: DutyCommand['onLine'];
   #left = OUTPUT_CHARS_MAX;

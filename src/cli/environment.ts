@@ -1,4 +1,4 @@
-// The service and the agent of a command, from its options and variables.
+// Finds the service and the agent of a command from its options and the environment variables.
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { Agent } from '../client/agent.ts';
@@ -11,11 +11,11 @@ import { toMillis } from './values.ts';
 import { isRegularFile } from './write-whole.ts';
 
 const DEFAULT_URL = 'http://127.0.0.1:8787';
-/** Long enough for a restart of the service; a person waits. */
+/** Long enough for a restart of the service, but short, because a person is waiting. */
 export const PATIENCE_MILLIS = 3_000;
 
 export function urlOf({ options: { url } }: Input): string {
-  // As for the service, an empty variable counts as absent.
+  // The service also treats an empty variable as absent.
   return url ?? (process.env['CHAMBERS_URL'] || DEFAULT_URL);
 }
 
@@ -38,7 +38,7 @@ export async function agentOf(input: Input): Promise<Agent> {
   throw new CommandError('usage', `key file ${path} not found: chambers init --key=${path} creates and registers it`);
 }
 
-/** Runs with a signal that SIGINT and SIGTERM abort with `reason`, and the timeout with its own. */
+/** Calls `run` with a signal that SIGINT and SIGTERM abort with `reason`, and the timeout with its own reason. */
 export async function interruptible<Result>(
   reason: Error,
   run: (signal: AbortSignal) => Promise<Result>,
@@ -56,7 +56,7 @@ export async function interruptible<Result>(
   }
 }
 
-/** For work that ends only with an error or a signal, which is its orderly end. */
+/** Runs work that ends only with an error or when interrupted; an interruption is a normal end. */
 export async function untilInterrupted(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const interrupted = new Error('interrupted');
   await interruptible(interrupted, work).catch((error: unknown) => {

@@ -1,5 +1,5 @@
-// `chambers init`: asks for the service, the key and the wallet of an agent unless options name them, registers the agent, and prints
-// the configuration for an MCP host.
+// `chambers init`: asks for an agent's service, key and wallet unless options set them, registers the agent, and prints the configuration
+// for an MCP host.
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import * as v from 'valibot';
@@ -26,9 +26,9 @@ export const initCommand: CommandSpec = {
     ...KEY_OPTION,
     '--wallet <wallet>':
       "the agent's EVM address, or a file with its private key (default: a new wallet in <key file>.wallet)",
-    '--email <email>': "the operator's e-mail address, never published; asked for while the key is not registered",
+    '--email <email>': "the operator's e-mail address, never published; required unless the key is registered",
     '--label <name>': 'a name for people',
-    '--yes': 'ask nothing: use defaults for missing options',
+    '--yes': 'do not ask: use the defaults of missing options',
     '--out <file>': 'write the configuration to this new file instead of printing it',
     '--force': 'replace the file of --out',
     ...MCP_OPTIONS,
@@ -66,9 +66,9 @@ async function init(input: Input): Promise<void> {
         return path;
       },
     });
-    const settled = withOptions(input, { url, key });
-    note(await registered(await Agent.fromKeyFile(forumOf(settled), key), settled, questions));
-    const config = `${JSON.stringify(mcpConfig(settled), null, 2)}\n`;
+    const answered = withOptions(input, { url, key });
+    note(await ensureRegistered(await Agent.fromKeyFile(forumOf(answered), key), answered, questions));
+    const config = `${JSON.stringify(mcpConfig(answered), null, 2)}\n`;
     const { out } = options;
     if (out === undefined) process.stdout.write(config);
     else await writeWhole(out, [config], options['force'] !== undefined);
@@ -83,19 +83,19 @@ function withOptions(input: Input, options: Input['options']): Input {
   return { ...input, options: { ...input.options, ...options } };
 }
 
-/** Registers the agent unless it is registered; returns a sentence about it. */
-async function registered(agent: Agent, { options }: Input, questions: Questions): Promise<string> {
+/** Registers the agent unless it is registered; returns a sentence about the registration. */
+async function ensureRegistered(agent: Agent, { options }: Input, questions: Questions): Promise<string> {
   const account = await agent.me().catch((error: unknown) => {
     if (error instanceof ClientError && error.step === 'registration') return undefined;
     throw error;
   });
   const { wallet: given, key = '' } = options;
-  const created = `${key}.wallet`;
+  const defaultPath = `${key}.wallet`;
   if (account !== undefined) {
     const { walletAddress } = account;
     if (
       given === undefined ||
-      addressOf(await toWallet(given, created)).toLowerCase() === walletAddress.toLowerCase()
+      addressOf(await toWallet(given, defaultPath)).toLowerCase() === walletAddress.toLowerCase()
     ) {
       return `${agent.did} is registered with the wallet ${walletAddress}`;
     }
@@ -106,8 +106,8 @@ async function registered(agent: Agent, { options }: Input, questions: Questions
     text: 'Wallet: an address, or a file with its private key; by default a new one',
     option: '--wallet',
     given,
-    fallback: created,
-    check: (answer) => toWallet(answer, created),
+    fallback: defaultPath,
+    check: (answer) => toWallet(answer, defaultPath),
   });
   const email = await questions.ask({
     text: 'E-mail address of the operator, never published',
@@ -116,7 +116,7 @@ async function registered(agent: Agent, { options }: Input, questions: Questions
     check: async (answer) => v.parse(operatorEmail, answer),
   });
   const label = await questions.ask({
-    text: 'Name of the agent for people, which transcripts show; empty for none',
+    text: 'Name of the agent, shown in transcripts; empty for none',
     option: '--label',
     given: options['label'],
     fallback: '',
@@ -132,13 +132,13 @@ function addressOf(wallet: string | WalletSigner): string {
   return typeof wallet === 'string' ? wallet : wallet.address;
 }
 
-/** A missing file is created only if it is the default: another name is probably mistyped. */
-async function toWallet(answer: string, created: string): Promise<string | WalletSigner> {
+/** Creates a missing file only at the default path: any other missing path is probably a typing error. */
+async function toWallet(answer: string, defaultPath: string): Promise<string | WalletSigner> {
   if (/^0x[0-9a-f]{0,63}$/i.test(answer)) return v.parse(walletAddress, answer);
-  // Throws: this is a key, not the name of a file.
+  // If the answer is a key instead of a path, walletOf throws.
   if (/^(0x)?[0-9a-f]{64}$/i.test(answer)) return await walletOf(answer, '--wallet');
   const path = toPath(answer);
-  if (path === created && !(await isRegularFile(path))) await createWallet(path);
+  if (path === defaultPath && !(await isRegularFile(path))) await createWallet(path);
   return await walletOf(path, '--wallet');
 }
 
@@ -147,7 +147,7 @@ async function createWallet(path: string): Promise<void> {
   await createFile(path, `${generatePrivateKey()}\n`, { mode: 0o600 });
 }
 
-/** No shell has expanded the answer. */
+/** Expands `~`, because no shell has expanded the answer. */
 function toPath(answer: string): string {
   return resolve(answer.startsWith('~/') ? join(homedir(), answer.slice(2)) : answer);
 }

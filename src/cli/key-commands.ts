@@ -1,4 +1,4 @@
-// Makes and changes the keys with which a service signs receipts and checkpoints.
+// Creates and rotates the keys with which a service signs receipts and checkpoints.
 import { type Config, readConfig } from '../config.ts';
 import { createKeyFile, readKeyFile, rotateKeyFile } from '../keys/key-file.ts';
 import type { ServiceKeys } from '../keys/service-keys.ts';
@@ -9,18 +9,18 @@ import { instantOf, type Millis } from '../vocabulary/values.ts';
 import type { CommandSpec, Input } from './command.ts';
 import { CommandError, printMembers } from './output.ts';
 
-/** Chambers are over by then, so that few receipts are signed by a key that their chamber did not pin. */
+/** Long enough for open chambers to end, so that few receipts are signed with a key that their chamber did not pin. */
 const OLD_KEYS_DAYS = 90;
 const DAY_MS = 86_400_000;
 
 export const keyCommands: readonly CommandSpec[] = [
   {
     name: 'admin new-keys',
-    summary: 'Makes the file of the keys that sign receipts and checkpoints, or adds new keys to it',
+    summary: 'Creates the file of keys that sign receipts and checkpoints, or adds new keys to the file',
     options: {
       '--file <file>': 'the key file (default: SERVICE_KEY_FILE)',
-      '--old-until <time>': `when earlier keys end (default: in ${OLD_KEYS_DAYS} days; now, if one has leaked)`,
-      '--lost': 'replace keys of the log that no file has any more, while no service runs on it',
+      '--old-until <time>': `when earlier keys expire (default: in ${OLD_KEYS_DAYS} days; use "now" if a key has leaked)`,
+      '--lost': "replace the log's keys after their file was lost, while no service runs on the log",
     },
     examples: ['admin new-keys', 'admin new-keys --file=/etc/chambers/keys.json --old-until=now'],
     run: newKeys,
@@ -34,13 +34,13 @@ async function newKeys({ options, isJson }: Input): Promise<void> {
   if (!file) throw new CommandError('usage', 'no file to write: set SERVICE_KEY_FILE or use --file');
   const config = readConfig({ ...process.env, SERVICE_KEY_FILE: file });
   const isLost = options['lost'] !== undefined;
-  // A service may run: keys are added to its file meanwhile.
+  // Keys may be added to the file while a service is running.
   const { log } = await findLog(config, { isInUse: true });
   const before = isLost ? log && readKeyFile(file, log.logId) : readKeys(config, log);
   const until = toInstant(options['old-until'], now);
   const make = (logId: string) =>
     before === undefined ? createKeyFile(file, logId, now) : rotateKeyFile(file, { now, until });
-  // The next start records keys that were added.
+  // The next start of the service records added keys.
   const keys =
     before === undefined || isLost ? await makeAndRecord(config, { file, isLost, make }) : make(before.logId);
   printMembers(isJson, { file, logId: keys.logId, added: before !== undefined, ...keys.pins(now) });
@@ -52,7 +52,7 @@ interface NewKeys {
   readonly make: (logId: string) => ServiceKeys;
 }
 
-/** Makes the log where there is none; no service may run on a file. */
+/** Creates the log if there is none. No service may run on the database if it is a file. */
 async function makeAndRecord(
   { DATABASE_URL: url, DATABASE_PATH: path }: Config,
   { file, isLost, make }: NewKeys,

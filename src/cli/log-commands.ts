@@ -1,4 +1,3 @@
-// Commands that follow, export and audit a chamber's log.
 import { type FileHandle, open } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { phaseOf } from '../../projections/phase-ends.ts';
@@ -22,12 +21,12 @@ import { isRegularFile, writeWhole } from './write-whole.ts';
 export const logCommands: readonly CommandSpec[] = [
   {
     name: 'chamber tail',
-    summary: "Follows a chamber's events until interrupted, checking that each follows the previous one",
+    summary: "Follows a chamber's events until interrupted, and verifies the hash chain",
     args: CHAMBER_ARGUMENT,
     options: {
       '--after <event>': 'start after that event (default: 0, everything)',
       '--out <file>':
-        'append the lines to the file and resume where it ends: each event once, even if the command is killed',
+        'append the lines to the file and resume where it ends; the file has each event once, even if the command was killed',
       ...SERVICE_OPTIONS,
     },
     examples: ['chamber tail 1', 'chamber tail 1 --json', 'chamber tail 1 --out=chamber-1.ndjson'],
@@ -45,12 +44,12 @@ export const logCommands: readonly CommandSpec[] = [
   },
   {
     name: 'export',
-    summary: "Writes a chamber's lines as they are stored, checking that each follows the previous one",
+    summary: "Writes a chamber's lines exactly as stored, and verifies the hash chain",
     args: { '<url-or-id>': 'the base URL of the service, or the chamber', '[id]': 'the chamber, after a URL' },
     usage: '[url] <id> [options]',
     options: {
-      '--out <file>': 'the file to write, whole or not at all (default: standard output)',
-      '--with-accounts <file>': "the file to write its members' accounts to, for audit --accounts",
+      '--out <file>': 'the file to write, completely or not at all (default: standard output)',
+      '--with-accounts <file>': "the file to write the members' accounts to, for audit --accounts",
       '--force': 'replace the files if they exist',
       ...SERVICE_OPTIONS,
     },
@@ -73,16 +72,16 @@ async function tail(input: Input): Promise<void> {
       else await tailToTerminal(target, toInteger('--after', after, 0), input.isJson);
     } catch (error) {
       if (!(error instanceof ClientError) || error.head === undefined) throw error;
-      throw new CommandError('verification', `the service's log now ends at event ${error.head}; ${RESTORED}`);
+      throw new CommandError('verification', `the service's log now ends at event ${error.head}; ${RESTORED_NOTE}`);
     }
   });
 }
 
-const PLACE = /^(0|[1-9]\d*:[1-9]\d*)$/;
+const CURSOR = /^(0|[1-9]\d*:[1-9]\d*)$/;
 
 async function tailAll(input: Input): Promise<void> {
   const { after = '0' } = input.options;
-  if (!PLACE.test(after)) throw new CommandError('usage', '--after must be CHAMBER:EVENT, e.g. 7:12, or 0');
+  if (!CURSOR.test(after)) throw new CommandError('usage', '--after must be CHAMBER:EVENT, e.g. 7:12, or 0');
   await untilInterrupted(async (signal) => {
     for await (const { line, event, cursor } of forumOf(input).allLines({ after, signal })) {
       const { did, type } = event;
@@ -98,7 +97,7 @@ interface Target {
   readonly signal: AbortSignal;
 }
 
-/** For people the fold starts with event 1, because lines refer to earlier ones. */
+/** Reads from event 1 unless the output is JSON, because the text about an event needs the state before it. */
 async function tailToTerminal(target: Target, after: number, isJson: boolean): Promise<void> {
   await requireHead(target, after, '--after');
   const { forum, chamberId, signal } = target;
@@ -118,7 +117,7 @@ async function tailToTerminal(target: Target, after: number, isJson: boolean): P
   }
 }
 
-const RESTORED = 'a service restored from a backup has lost later events and continues with others';
+const RESTORED_NOTE = 'a service restored from a backup has lost later events and continues with different ones';
 
 async function requireHead({ forum, chamberId, signal }: Target, after: number, source: string): Promise<void> {
   if (after === 0) return;
@@ -126,11 +125,13 @@ async function requireHead({ forum, chamberId, signal }: Target, after: number, 
     await forum.history(chamberId, { after, signal }).next();
   } catch (error) {
     if (!(error instanceof ClientError) || error.head === undefined) throw error;
-    throw new CommandError('usage', `${source}: event ${after} is beyond the last event, ${error.head}; ${RESTORED}`);
+    throw new CommandError(
+      'usage',
+      `${source}: event ${after} is beyond the last event, ${error.head}; ${RESTORED_NOTE}`,
+    );
   }
 }
 
-/** The log continues after the file's last whole line. */
 async function tailToFile(target: Target, path: string): Promise<void> {
   await isRegularFile(path);
   const { forum, chamberId, signal } = target;
@@ -148,23 +149,23 @@ async function tailToFile(target: Target, path: string): Promise<void> {
     const isBroken = error instanceof ClientError && error.code === 'CLIENT_ERR_CHAIN';
     if (!isBroken || resumedAfter === 0) throw error;
     const problem = `event ${resumedAfter + 1} of the service does not follow its last line`;
-    throw new CommandError('verification', `${path} is not the log of this chamber: ${problem}; ${RESTORED}`);
+    throw new CommandError('verification', `${path} is not the log of this chamber: ${problem}; ${RESTORED_NOTE}`);
   } finally {
     await file.close();
   }
 }
 
-/** They were verified before they were written. */
-const written = new StubReader(() => undefined);
+/** Accepts every stub: the stubs in the file were verified before they were written. */
+const writtenStubs = new StubReader(() => undefined);
 
-/** Checks the file's lines and truncates a partial last line, which a kill left behind. */
+/** Checks the file's lines and truncates a partial last line, which a killed command may have left. */
 async function endOf(file: FileHandle, path: string, chamberId: number): Promise<Cursor> {
   const text = await file.readFile('utf8');
   const whole = text.slice(0, text.lastIndexOf('\n') + 1);
   let cursor = START;
   for (const line of whole.split('\n').slice(0, -1)) {
     try {
-      cursor = follow(cursor, chamberId, line, { stubs: written });
+      cursor = follow(cursor, chamberId, line, { stubs: writtenStubs });
     } catch {
       const event = cursor.eventId + 1;
       throw new CommandError('verification', `${path} is damaged: line ${event} is not event ${event} of the chamber`);
@@ -200,6 +201,6 @@ async function exportLines(input: Input): Promise<void> {
   };
   if (out === undefined) await pipeline(printed, process.stdout, { end: false });
   else await writeWhole(out, texts(), force !== undefined);
-  // Written after the chamber's lines, so that they include every account line that those refer to.
+  // The accounts are read after the chamber's lines, so that they include every account line that the chamber refers to.
   if (accountsPath !== undefined) await writeWhole(accountsPath, accounts(), force !== undefined);
 }

@@ -1,4 +1,3 @@
-// The command line as a function: words in, exit code out.
 import { CommanderError } from 'commander';
 import { adminCommands } from './admin-commands.ts';
 import { agentCommands } from './agent-commands.ts';
@@ -38,7 +37,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   proofCommand,
 ];
 
-/** Runs the words after `chambers` and prints the result. */
+/** Runs the words after `chambers`, prints the result and resolves to the exit code. */
 export async function cliMain(words: readonly string[]): Promise<number> {
   let exitCode: number = EXIT.ok;
   const program = toProgram(COMMANDS, words, async (spec, input) => {

@@ -1,4 +1,3 @@
-// `chambers mirror`: keeps a verified copy of everything that a service publishes.
 import type { Mirror, MirrorStep } from '../mirror/mirror.ts';
 import { backoffMillis, pause } from '../reading/waiting.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
@@ -7,25 +6,26 @@ import { interruptible, patienceOf } from './environment.ts';
 import { CommandError, EXIT, print, printMembers, printNotice } from './output.ts';
 
 const POLL_MS = 2_000;
-/** The exit code, as of an audit. */
+/** The exit code, the same as for `audit`. */
 const UNDECIDED = 4;
 
 export const mirrorCommand: CommandSpec = {
   name: 'mirror',
-  summary: 'Follows the log of a service, verifies all of it and keeps it in a folder; stops at an inconsistency',
+  summary: "Follows a service's log, verifies all of it and stores it in a folder; stops at an inconsistency",
   args: {
     '<url>': 'the base URL of the service',
-    '<folder>': 'where to keep lines, tiles and checkpoint; resumed if it exists; one mirror at a time uses it',
+    '<folder>': 'where to store lines, tiles and checkpoint; an existing folder is resumed; only one mirror may use it',
   },
   options: {
     '--key <vkey>': 'the verifier key of the log (default: trust the key that the service names)',
     '--allow-unpublished': 'accept accounts that begin with lines that releases before schema 4 did not publish',
     '--keep': 'keep the original of each line whose text the service withholds, in originals/ in the folder',
-    '--once': 'end when the folder has everything under the newest checkpoint',
-    '--patience <length>': 'with --once: how long to try while the service is away, e.g. 60s (default: not again)',
+    '--once': 'exit when the folder has everything that the newest checkpoint covers',
+    '--patience <length>':
+      'with --once: how long to retry while the service is unreachable, e.g. 60s (default: no retry)',
   },
   exitCodes: [
-    '3  the service contradicts the folder, or its lines do not match the entries of its log: see inconsistent-….json in the folder',
+    "3  the service contradicts the folder, or its lines do not match its log's entries: see inconsistent-….json in the folder",
     '4  undecided: entries without a line may come from a release before schema 4, see --allow-unpublished',
     '5  the service now has another log; the folder is unchanged',
     '6  with --once: the service is unreachable',

@@ -1,11 +1,18 @@
-// The moves of an agent in a chamber: one command for each slice that describes one, and commit and reveal, which need the salt store.
+// An agent's moves in a chamber: one command for each move that describes a command, and commit and reveal, which need the salt store.
 import * as v from 'valibot';
 import type { Agent } from '../client/agent.ts';
 import type { SendOptions } from '../client/call.ts';
 import { ideaIdOf } from '../client/ideas.ts';
 import { type AnyChamberMove, chamberMoves } from '../moves/registry.ts';
 import { type Allocation, BPS_TOTAL } from '../vocabulary/values.ts';
-import { CHAMBER_ARGUMENT, type CommandSpec, given, type Input, KEY_OPTION, SERVICE_OPTIONS } from './command.ts';
+import {
+  CHAMBER_ARGUMENT,
+  type CommandSpec,
+  type Input,
+  KEY_OPTION,
+  SERVICE_OPTIONS,
+  urlAndKeyOptions,
+} from './command.ts';
 import { CommandError, members, print, printMembers } from './output.ts';
 import { signedCall } from './signed-call.ts';
 import { toAllocation, toChamberId, toInteger, toJsonObject } from './values.ts';
@@ -27,13 +34,13 @@ export const moveCommands: readonly CommandSpec[] = [
       const allocations = input.args.slice(1).map(toAllocation);
       const chamberId = toChamberId(input.args[0]);
       const abstain = input.options['abstain'] !== undefined;
-      const answer = await signedCall(input, (agent, call) =>
+      const result = await signedCall(input, (agent, call) =>
         agent.commit(chamberId, allocations, { ...call, abstain }),
       );
-      print(input.isJson, answer, [
-        ...members({ ok: answer.ok }),
+      print(input.isJson, result, [
+        ...members({ ok: result.ok }),
         `Committed: ${sharesOf(allocations)}. This is final.`,
-        `Next, once commits are closed: chambers move reveal ${chamberId}${given(input)}`,
+        `Next, once commits are closed: chambers move reveal ${chamberId}${urlAndKeyOptions(input)}`,
       ]);
     },
   },
@@ -43,7 +50,7 @@ export const moveCommands: readonly CommandSpec[] = [
     args: CHAMBER_ARGUMENT,
     options: {
       '--trust-service':
-        'reveal although this machine can’t verify that commits are closed, or that it committed at this service',
+        'reveal even if this machine cannot verify that commits are closed, or that the commitment was made at this service',
       ...OPTIONS,
     },
     examples: ['move reveal 1'],
@@ -81,15 +88,15 @@ function toSpec(move: AnyChamberMove): readonly CommandSpec[] {
     const body = Object.fromEntries(members);
     checkBody(move, body);
     const named = options.find(([name, { value }]) => value === 'IDEA' && input.options[name] !== undefined);
-    const made = async (agent: Agent, call: SendOptions) => {
+    const makeMove = async (agent: Agent, call: SendOptions) => {
       if (named === undefined) return agent.move(move.path, chamberId, body, call);
       const [name, { member }] = named;
-      // Looked up even if it is an id, so that the error about an unknown idea lists the known ones.
+      // Even an id is looked up, so that the error about an unknown idea lists the known ones.
       const chamber = await agent.forum.chamber(chamberId, call);
       const ideaId = ideaIdOf(chamber, input.options[name] ?? '', 'PROPOSAL', 'DEBATE');
       return agent.move(move.path, chamberId, { ...body, [member]: ideaId }, call);
     };
-    printMembers(input.isJson, await signedCall(input, made));
+    printMembers(input.isJson, await signedCall(input, makeMove));
   };
   return [
     {
@@ -104,13 +111,13 @@ function toSpec(move: AnyChamberMove): readonly CommandSpec[] {
   ];
 }
 
-/** `value` is the placeholder of the option. */
+/** `value` is the option's placeholder in the help text. */
 function toMember(option: string, value: string, text: string): unknown {
   if (value === 'JSON') return toJsonObject(option, text);
   return value === 'EVENT' ? toInteger(option, text) : text;
 }
 
-/** Reports all wrong options before anything is sent. */
+/** Throws one CommandError about all invalid options, before a request is sent. */
 function checkBody({ body: schema, texts }: AnyChamberMove, body: object): void {
   const problems = v.safeParse(schema, body, { abortPipeEarly: true }).issues?.map(({ path, message }) => {
     if (path === undefined) return message;

@@ -1,4 +1,4 @@
-// A chamber's events for people, one line each.
+// Describes a chamber's events for people, one line each.
 import type { ChamberState } from '../../projections/chamber.ts';
 import type { Names } from '../moves/move.ts';
 import { narrateEvent } from '../moves/narrate.ts';
@@ -7,7 +7,7 @@ import type { ChamberEvent } from '../vocabulary/events.ts';
 import type { Phase } from '../vocabulary/values.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 
-/** `state` is the chamber's after the event. */
+/** `state` is the chamber's state after the event. */
 export function narrate(event: ChamberEvent, state: ChamberState, agent: Names['agent']): string {
   const text = narrateEvent(event, {
     agent,

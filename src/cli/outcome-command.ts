@@ -1,4 +1,4 @@
-// `chambers outcome`: the outcome of a chamber, as tables for people or in the bytes of the service.
+// `chambers outcome`: prints a chamber's outcome as tables, or as JSON with the service's bytes.
 import { type OutcomeView, outcomeText } from '../../projections/outcome.ts';
 import { paint } from '../process/terminal.ts';
 import { shortAgent } from '../vocabulary/short.ts';
@@ -11,7 +11,7 @@ import { toChamberId } from './values.ts';
 
 export const outcomeCommand: CommandSpec = {
   name: 'outcome',
-  summary: 'Shows the outcome of a chamber: allocations, graduates, tokens, root',
+  summary: "Shows a chamber's outcome: allocations, graduates, tokens, root",
   args: CHAMBER_ARGUMENT,
   options: { '--wait': 'wait until the chamber is over and its tokens are deployed', ...SERVICE_OPTIONS },
   examples: ['outcome 1', 'outcome 1 --wait --json > outcome-1.json'],
@@ -42,14 +42,14 @@ function forPeople(view: OutcomeView): readonly string[] {
     name,
     idea.withdrawn ? 'withdrawn' : '',
   ]);
-  const seats = view.members.map(({ did, label, wallet }, turn) => [turn, label ?? shortAgent(did), did, wallet]);
+  const memberRows = view.members.map(({ did, label, wallet }, turn) => [turn, label ?? shortAgent(did), did, wallet]);
   return [
     paint('bold', visibleLine(`Chamber ${chamberId}: ${name}`)),
     `${committed} of ${view.members.length} members committed, ${revealed} revealed`,
     '',
     ...table(['IDEA', 'TICKER', 'VERSION', 'BACKERS', 'BPS', 'SHARE', 'TOKEN', 'NAME', ''], ideas, 'No ideas.'),
     '',
-    ...table(['TURN', 'MEMBER', 'DID', 'WALLET'], seats, 'No members.'),
+    ...table(['TURN', 'MEMBER', 'DID', 'WALLET'], memberRows, 'No members.'),
     '',
     ...members({ abstainedBps, merkleRoot, committedTxHash, endedAt }),
   ];

@@ -1,5 +1,5 @@
-// Prints results as one JSON value for programs or lines for people, and errors as one sentence with an exit code, never a stack
-// trace. Remote text cannot control the terminal.
+// Prints results as one JSON value or as lines for people, and errors as one sentence, never as a stack trace. Escapes remote text, which
+// could otherwise control the terminal.
 import { ClientError, type ClientErrorCode } from '../client/error.ts';
 import { paint } from '../process/terminal.ts';
 import { ForumError, toMembers } from '../vocabulary/errors.ts';
@@ -15,10 +15,10 @@ export const EXIT = {
   unreachable: 6,
 } as const;
 
-/** An error of the command line itself. The message says what to do instead. */
+/** An error of the command line itself. The message says what to do. */
 export class CommandError extends Error {
   readonly kind: keyof typeof EXIT;
-  /** Further members of the JSON error. */
+  /** Other members of the JSON error. */
   readonly members: Readonly<Record<string, string>>;
 
   constructor(kind: keyof typeof EXIT, message: string, members: Readonly<Record<string, string>> = {}) {
@@ -50,7 +50,7 @@ const EXIT_OF: Partial<Record<ClientErrorCode, number>> = {
   CLIENT_ERR_TOO_LARGE: EXIT.unreachable,
 };
 
-/** Prints the error on standard error, as JSON if the output is JSON; returns the exit code. */
+/** Prints the error to standard error, as JSON if the output is JSON; returns the exit code. */
 export function printError(isJson: boolean, error: unknown): number {
   const isCoded = error instanceof ClientError || error instanceof ForumError;
   const code = isCoded ? error.code : error instanceof CommandError ? error.kind : 'failure';
@@ -65,7 +65,7 @@ export function printError(isJson: boolean, error: unknown): number {
   return exitCode;
 }
 
-/** Prints on standard error, because standard output contains only the result. */
+/** Prints to standard error, because standard output contains only the result. */
 export function printNotice(isJson: boolean, notice: string): void {
   console.error(isJson ? visibleJson({ notice }) : visibleLine(notice));
 }
@@ -74,12 +74,12 @@ export function print(isJson: boolean, value: unknown, forPeople: readonly strin
   console.log(isJson ? visibleJson(value) : forPeople.join('\n'));
 }
 
-/** A line of a log as it is stored; on a terminal, its invisible characters are escaped. */
+/** Returns a stored log line; if standard output is a terminal, escapes invisible characters. */
 export function toPrintedLine(line: string): string {
   return process.stdout.isTTY ? escapeInvisible(line) : line;
 }
 
-/** Prints exactly these characters; on a terminal invisible ones are escaped. */
+/** Prints exactly these characters; on a terminal, escapes invisible ones. */
 export function printBytes(text: string): void {
   process.stdout.write(process.stdout.isTTY ? `${escapeInvisible(text)}\n` : text);
 }
@@ -94,12 +94,12 @@ export function members(value: object): readonly string[] {
   return rows.map(([name, text]) => `${paint('dim', name.padEnd(width))}  ${text}`);
 }
 
-/** A hostile cell would widen its column in every row. */
+/** Without a limit, a hostile cell could widen its column in every row. */
 const COLUMN_CHARS_MAX = 120;
 const CELL_CHARS_MAX = 2_000;
 const ROWS_MAX = 1_000;
 
-/** The first rows under their titles, or `empty` if there are none. */
+/** Returns the first rows under their titles, or `empty` if there are no rows. */
 export function table(titles: readonly string[], rows: readonly (readonly unknown[])[], empty = ''): readonly string[] {
   if (rows.length === 0) return [empty];
   const texts = rows.slice(0, ROWS_MAX).map((row) => row.map((value) => asText(value).slice(0, CELL_CHARS_MAX)));

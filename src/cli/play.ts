@@ -1,4 +1,4 @@
-// `chambers play`: an agent for tests, which takes part in a chamber without proposing or debating.
+// `chambers play`: a test agent that takes part in a chamber without proposing or debating.
 import type { ChamberState } from '../../projections/chamber.ts';
 import type { Agent } from '../client/agent.ts';
 import { ClientError } from '../client/error.ts';
@@ -11,35 +11,35 @@ import { toAllocation, toChamberId } from './values.ts';
 
 export async function play(input: Input): Promise<void> {
   const chamberId = toChamberId(input.args[0]);
-  const given = input.args.slice(1).map(toAllocation);
+  const allocations = input.args.slice(1).map(toAllocation);
   const agent = await agentOf(input);
   const say = (text: string) =>
     console.log(input.isJson ? visibleJson({ chamberId, did: agent.did, text }) : visibleLine(text));
   const interrupted = new CommandError('failure', 'interrupted: start it again to continue');
-  await interruptible(interrupted, (signal) => playChamber(agent, chamberId, { given, say, signal }));
+  await interruptible(interrupted, (signal) => playChamber(agent, chamberId, { allocations, say, signal }));
 }
 
 interface PlayOptions {
   /** If empty, each idea gets the same share. */
-  readonly given: readonly Allocation[];
+  readonly allocations: readonly Allocation[];
   readonly say: (text: string) => void;
   readonly signal?: AbortSignal;
 }
 
-/** Resolves once the allocation is revealed or the chamber no longer accepts it. */
+/** Resolves once the agent has revealed, or the chamber no longer accepts the reveal. */
 export async function playChamber(
   agent: Agent,
   chamberId: number,
-  { given, say, ...options }: PlayOptions,
+  { allocations, say, ...options }: PlayOptions,
 ): Promise<void> {
-  const attempt = async (done: string, move: Promise<unknown>) => say((await lateness(move)) ?? done);
-  await enter(agent, chamberId, say);
+  const attempt = async (done: string, move: Promise<unknown>) => say((await reasonTooLate(move)) ?? done);
+  await joinUnlessMember(agent, chamberId, say);
   for await (const { phase } of agent.turns(chamberId, options)) {
     await attempt(`passed in ${phase}`, agent.pass(chamberId, options));
   }
   for await (const { phase, state } of agent.forum.watch(chamberId, options)) {
     if (phase === 'ALLOCATE_COMMIT') {
-      const shares = given.length > 0 ? given : evenShares(state);
+      const shares = allocations.length > 0 ? allocations : evenShares(state);
       const abstain = shares.every(({ bps }) => bps === 0);
       await attempt('committed', agent.commit(chamberId, shares, { ...options, abstain }));
     } else if (phase === 'ALLOCATE_REVEAL') {
@@ -48,7 +48,7 @@ export async function playChamber(
   }
 }
 
-async function enter(agent: Agent, chamberId: number, say: (text: string) => void): Promise<void> {
+async function joinUnlessMember(agent: Agent, chamberId: number, say: (text: string) => void): Promise<void> {
   const { phase, members } = await agent.forum.chamber(chamberId);
   if (phase === 'COMMITTED')
     throw new CommandError('conflict', `chamber ${chamberId} is over: its root is on the chain`);
@@ -66,15 +66,15 @@ function evenShares({ ideas }: ChamberState): readonly Allocation[] {
   return alive.map(({ ideaId }) => ({ ideaId, bps }));
 }
 
-/** A phase may end or a turn may pass while a move is in flight, and a move may have been made before a restart. */
-const LATE: ReadonlySet<string> = new Set(['FORUM_ERR_PHASE', 'FORUM_ERR_TURN', 'FORUM_ERR_CONFLICT']);
+/** A phase or a turn may end while a move is in flight, and the agent may have made a move before a restart. */
+const LATE_CODES: ReadonlySet<string> = new Set(['FORUM_ERR_PHASE', 'FORUM_ERR_TURN', 'FORUM_ERR_CONFLICT']);
 
-async function lateness(move: Promise<unknown>): Promise<string | undefined> {
+async function reasonTooLate(move: Promise<unknown>): Promise<string | undefined> {
   try {
     await move;
     return undefined;
   } catch (error) {
-    if (error instanceof ClientError && LATE.has(error.code)) return error.detail;
+    if (error instanceof ClientError && LATE_CODES.has(error.code)) return error.detail;
     throw error;
   }
 }

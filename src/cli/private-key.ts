@@ -1,4 +1,4 @@
-// Private keys of wallets. They are read from files only: arguments are visible to every program of the machine.
+// Reads private keys of wallets, only from files: every program on the machine can see a command's arguments.
 import { readFile } from 'node:fs/promises';
 import type { WalletSigner } from '../client/wallet.ts';
 import type { Hex } from '../vocabulary/values.ts';
@@ -6,7 +6,7 @@ import { CommandError } from './output.ts';
 import { isRegularFile } from './write-whole.ts';
 
 export async function walletOf(path: string, option = '--wallet-key-file'): Promise<WalletSigner> {
-  // Loaded on demand: it would slow down every other command.
+  // Loaded on demand, because loading the module would slow down every other command.
   const { privateKeyToAccount } = await import('viem/accounts');
   const key = await readKeyFile(option, path);
   try {

@@ -1,4 +1,3 @@
-// `chambers proof`: verifies a proof of misbehaviour, offline.
 import { readFile } from 'node:fs/promises';
 import type { CommandSpec, Input } from './command.ts';
 import { CommandError, print } from './output.ts';
@@ -6,9 +5,9 @@ import { isRegularFile } from './write-whole.ts';
 
 export const proofCommand: CommandSpec = {
   name: 'proof',
-  summary: 'Verifies offline a proof that a service broke what it signed',
+  summary: 'Verifies, offline, a proof that a service contradicted its signed statements',
   args: { '<file>': 'a proof from audit --proofs or mirror' },
-  exitCodes: ['0  the printed sentence is proved, if the keys belong to the service', '3  it proves nothing'],
+  exitCodes: ['0  the printed sentence is proved, if the keys belong to the service', '3  the proof is invalid'],
   examples: ['proof proofs/two-receipts-5d41402abc4b.json', 'proof mirror/inconsistent-3-4.json --json'],
   run: verify,
 };
@@ -23,7 +22,7 @@ async function verify({ args: [path = ''], isJson }: Input): Promise<void> {
     print(isJson, proved, [
       sentence,
       '',
-      `This is proved if these keys belong to the service of log ${logId}, as named by its chambers and its key directory:`,
+      `This is proved if these keys belong to the service of log ${logId}: compare them with its chambers and its key directory.`,
       ...receiptKeys.map((key) => `  receipts     ${key}`),
       ...checkpointKeys.map((key) => `  checkpoints  ${key}`),
       ...witnessKeys.map((key) => `  a witness    ${key}`),

@@ -1,5 +1,5 @@
-// Questions to a person at a terminal, or to a program that writes the answers into a pipe. They are printed on standard error,
-// because standard output contains only the result.
+// Asks questions of a person at a terminal, or of a program that pipes in the answers. Questions go to standard error, because standard
+// output contains only the result.
 import { createInterface } from 'node:readline';
 import * as v from 'valibot';
 import { CommandError, printNotice } from './output.ts';
@@ -8,10 +8,11 @@ export interface Question<Answer> {
   readonly text: string;
   /** The option that answers the question in advance. */
   readonly option: string;
+  /** The value of that option. */
   readonly given: string | undefined;
   /** The meaning of an empty answer. */
   readonly fallback?: string;
-  /** Throws an error about a wrong answer. */
+  /** Throws an error that says why an answer is invalid. */
   readonly check: (answer: string) => Promise<Answer>;
 }
 
@@ -20,12 +21,12 @@ export class Questions {
   readonly #lines = createInterface({ input: process.stdin });
   readonly #answers = this.#lines[Symbol.asyncIterator]();
 
-  /** `isSilent` asks nothing and uses the fallbacks. */
+  /** If `isSilent`, uses the fallbacks instead of asking. */
   constructor(isSilent: boolean) {
     this.#isSilent = isSilent;
   }
 
-  /** Repeats the question until the answer is valid. A wrong option is an error. */
+  /** Repeats the question until the answer is valid. Throws if the option's value is invalid. */
   async ask<Answer>({ text, option, given, fallback, check }: Question<Answer>): Promise<Answer> {
     if (given !== undefined) return await check(given).catch((error) => rejectOption(option, error));
     if (this.#isSilent && fallback !== undefined) return await check(fallback);
@@ -36,7 +37,7 @@ export class Questions {
       if (done)
         throw new CommandError(
           'usage',
-          `no answer: set ${option}, or answer the questions on standard input; --yes takes the defaults`,
+          `no answer: set ${option}, or answer the questions on standard input; --yes uses the defaults`,
         );
       const answer = line.trim() || fallback;
       try {

@@ -1,4 +1,3 @@
-// `chambers receipts`: compares the receipts next to the agent's key with the service's lines, or with exported ones.
 import { existsSync } from 'node:fs';
 import { Unreachable, UnusableInput } from '../audit/line/input.ts';
 import { paint } from '../process/terminal.ts';
@@ -11,11 +10,11 @@ export const receiptsCommand: CommandSpec = {
   name: 'receipts',
   summary: "Lists the receipts next to the agent's key, and checks that the service kept its promises",
   options: {
-    '--lines <file>': 'check them offline, against the exported lines of a chamber',
+    '--lines <file>': 'check the receipts offline, against the exported lines of a chamber',
     ...KEY_OPTION,
     ...URL_OPTION,
   },
-  exitCodes: ['0  none is broken', '3  the service broke a promise: audit --receipts proves it'],
+  exitCodes: ['0  the service kept its promises', '3  the service broke a promise: audit --receipts proves it'],
   examples: ['receipts', 'receipts --lines=chamber-1.ndjson --json'],
   run: receipts,
 };

@@ -1,4 +1,4 @@
-// Commands for operators, on the machine of the service: they run it, check it and maintain its database.
+// Commands for operators on the service's machine, which run the service, check it and maintain its database.
 import { readConfig } from '../config.ts';
 import { isPostgres } from '../log/postgres/database-url.ts';
 import type { Fault } from '../log/stored-stream.ts';
@@ -25,11 +25,11 @@ export const serviceCommands: readonly CommandSpec[] = [
   },
   {
     name: 'demo',
-    summary: 'Plays a chamber with five agents on a temporary service, to the root on a chain, in under 15 seconds',
+    summary: 'Plays a chamber with five agents on a temporary service, up to its root on a chain, in under 15 seconds',
     options: {
-      '--watch': 'keep the service running, and print the address of the page that shows the chamber',
+      '--watch': "keep the service running, and print the address of the chamber's page",
       '--nodes <count>':
-        'run this many services on one PostgreSQL, that of DATABASE_URL or a temporary one, and kill one (default: 1)',
+        'run this many services on one PostgreSQL server (DATABASE_URL, or a temporary one) and kill one (default: 1)',
     },
     examples: ['demo', 'demo --watch', 'demo --nodes=3'],
     run: async ({ options: { watch, nodes = '1' } }) => {
@@ -39,19 +39,21 @@ export const serviceCommands: readonly CommandSpec[] = [
   },
   {
     name: 'doctor',
-    summary: 'Checks what a start here needs, and names the variable to set; with a URL, a running service instead',
+    summary:
+      'Checks whether the service can start here and names the variable to fix; with a URL, checks a running service',
     args: {
-      '[url]': 'the base URL of a running service, as its clients use it: checks it instead of the settings here',
+      '[url]':
+        'the base URL of a running service, as its clients use it: checks that service instead of the settings here',
     },
     examples: ['doctor', 'doctor https://chambers.example.org', 'doctor --json'],
     run: doctor,
   },
   {
     name: 'fsck',
-    summary: 'Checks a database: every line, the links between them, every derived row, the published tree',
+    summary: 'Checks a database: every line, the hash chains, every derived row, the published tree',
     args: DATABASE_ARGUMENT,
     options: {
-      '--repair-tail': 'first save and remove rows that another program appended, while the service is stopped',
+      '--repair-tail': 'first save, then remove, rows that another program appended, while the service is stopped',
     },
     examples: ['fsck', 'fsck data/chambers.db --json', 'fsck --repair-tail'],
     run: checkLog,
@@ -76,7 +78,7 @@ export const serviceCommands: readonly CommandSpec[] = [
     run: async ({ args: [target = '', database], isJson }) => {
       const file = fileOf(
         database,
-        'back up PostgreSQL with pg_dump or by its provider, and run renew-id after a restore',
+        "back up PostgreSQL with pg_dump or the provider's backups, and run renew-id after a restore",
       );
       const { backupDatabase } = await import('../log/sqlite/backup.ts');
       printMembers(isJson, await backupDatabase(file, target));
@@ -97,7 +99,7 @@ export const serviceCommands: readonly CommandSpec[] = [
   },
   {
     name: 'copy',
-    summary: 'Moves a log to another store with the same lines and logId; the source then accepts no more events',
+    summary: 'Copies a log to another store with the same lines and logId; the source then accepts no more events',
     args: {
       '<from>': 'the SQLite file or postgres:// URL of the log; no service may run on it',
       '<to>': 'the file to create, or the URL of an empty database',
@@ -167,7 +169,7 @@ function databaseOf(named: string | undefined): string {
   return DATABASE_URL ?? DATABASE_PATH;
 }
 
-/** `instead` is the advice for a database in PostgreSQL. */
+/** `instead` is the advice for PostgreSQL. */
 function fileOf(named: string | undefined, instead: string): string {
   const database = databaseOf(named);
   if (!isPostgres(database)) return database;

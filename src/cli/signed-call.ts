@@ -1,5 +1,5 @@
-// A signed request of a command. It is repeated while it is unknown whether the service accepted it. A command that gives up keeps the
-// request in a file, because only the same bytes take effect once: running the command again would sign another move.
+// Sends a command's signed request, and repeats it while the result is unknown. A command that gives up saves the request to a file,
+// because only the same bytes take effect once: running the command again would sign another move.
 import { randomUUID } from 'node:crypto';
 import { readFile, unlink } from 'node:fs/promises';
 import * as v from 'valibot';
@@ -8,7 +8,7 @@ import type { SendOptions, SignedRequest } from '../client/call.ts';
 import { ClientError } from '../client/error.ts';
 import { createFile } from '../files/durable-file.ts';
 import { signedRequest } from '../mcp/signed-request.ts';
-import { given, type Input } from './command.ts';
+import { type Input, urlAndKeyOptions } from './command.ts';
 import { agentOf, interruptible, keyFileOf, PATIENCE_MILLIS, patienceOf } from './environment.ts';
 import { CommandError, printMembers, printNotice } from './output.ts';
 import { isRegularFile } from './write-whole.ts';
@@ -20,7 +20,7 @@ export async function signedCall<Result>(input: Input, call: Call<Result>): Prom
   const beforeSend = async (request: SignedRequest) => {
     signed = request;
   };
-  return await awaited(
+  return await withPatience(
     input,
     (agent, options) => call(agent, { ...options, beforeSend }),
     async (why) => {
@@ -34,27 +34,27 @@ export async function signedCall<Result>(input: Input, call: Call<Result>): Prom
         const problem = `it can't be saved in ${path} (${(error as Error).message})`;
         return new CommandError('unreachable', `${why}: the request may have been accepted, and ${problem}: ${text}`);
       }
-      return unanswered(why, path, input);
+      return unknownResult(why, path, input);
     },
     () => signed !== undefined,
   ).catch((error: unknown) => {
-    // The client gives up by itself only if nothing was accepted.
-    if (!(error instanceof ClientError) || !isAway(error)) throw error;
+    // The client gives up on its own only if the service accepted nothing.
+    if (!(error instanceof ClientError) || !isUnavailable(error)) throw error;
     throw new ClientError(error.code, `${error.detail}; nothing was accepted: run the command again`, error);
   });
 }
 
-function isAway({ code }: ClientError): boolean {
+function isUnavailable({ code }: ClientError): boolean {
   return code === 'CLIENT_ERR_UNREACHABLE' || code === 'FORUM_ERR_UNAVAILABLE';
 }
 
-/** `chambers agent resend` removes the file once the result is known. */
+/** Runs `chambers agent resend`, which removes the file once the result is known. */
 export async function resend(input: Input): Promise<void> {
   const [path = ''] = input.args;
   const request = await readRequest(path);
   const call: Call<object> = (agent, options) => agent.resend(request, options);
-  const gaveUp = async (why: string) => unanswered(why, path, input);
-  const result = await awaited(input, call, gaveUp).catch(async (error: unknown) => {
+  const onGiveUp = async (why: string) => unknownResult(why, path, input);
+  const result = await withPatience(input, call, onGiveUp).catch(async (error: unknown) => {
     const isDecided = error instanceof ClientError && error.code.startsWith('FORUM_ERR_') && !error.retryable;
     if (isDecided) await unlink(path);
     throw error;
@@ -63,14 +63,15 @@ export async function resend(input: Input): Promise<void> {
   printMembers(input.isJson, result);
 }
 
-const WAITING = 'No response yet; the request may have been accepted and is repeated until there is one. Ctrl-C stops.';
+const WAITING =
+  'No response yet; the request may have been accepted, and is repeated until a response arrives. Ctrl-C stops.';
 const NOT_SENT = 'No response yet; nothing has been sent. Ctrl-C stops.';
 
-/** `gaveUp` creates the error of a call that SIGINT or the end of the patience has stopped. */
-async function awaited<Result>(
+/** Makes the call within the time limit of --patience. `onGiveUp` creates the error for a call that SIGINT or the limit has stopped. */
+async function withPatience<Result>(
   input: Input,
   call: Call<Result>,
-  gaveUp: (why: string) => Promise<CommandError>,
+  onGiveUp: (why: string) => Promise<CommandError>,
   isSent: () => boolean = () => true,
 ): Promise<Result> {
   const agent = await agentOf(input);
@@ -81,15 +82,15 @@ async function awaited<Result>(
   try {
     return await interruptible(interrupted, (signal) => call(agent, { signal }), timeout);
   } catch (error) {
-    throw error === interrupted || error === late ? await gaveUp((error as Error).message) : error;
+    throw error === interrupted || error === late ? await onGiveUp((error as Error).message) : error;
   } finally {
     clearTimeout(notice);
   }
 }
 
-function unanswered(why: string, path: string, input: Input): CommandError {
-  const command = `chambers agent resend ${path}${given(input)}`;
-  const detail = `${why}: the request may have been accepted. This command sends it again, and it takes effect once: ${command}`;
+function unknownResult(why: string, path: string, input: Input): CommandError {
+  const command = `chambers agent resend ${path}${urlAndKeyOptions(input)}`;
+  const detail = `${why}: the request may have been accepted. To send it again, without the risk of a second effect: ${command}`;
   return new CommandError('unreachable', detail, { resend: path });
 }
 
@@ -98,6 +99,6 @@ async function readRequest(path: string): Promise<SignedRequest> {
   try {
     return v.parse(signedRequest, JSON.parse(await readFile(path, 'utf8')));
   } catch {
-    throw new CommandError('usage', `${path} is not a signed request of this command line`);
+    throw new CommandError('usage', `${path} is not a signed request that this command line saved`);
   }
 }

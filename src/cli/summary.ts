@@ -1,11 +1,11 @@
-// The first lines about a chamber: its phase, the time left, the member in turn, its page and the next command.
+// The first lines about a chamber: phase, time left, member in turn, page and next command.
 import type { ChamberView } from '../../projections/views.ts';
 import type { ForumClient } from '../client/forum-client.ts';
 import { paint } from '../process/terminal.ts';
 import { shortAgent, timeLeft } from '../vocabulary/short.ts';
 import { instantOf, type Phase } from '../vocabulary/values.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
-import { given as givenOptions, type Input } from './command.ts';
+import { type Input, urlAndKeyOptions } from './command.ts';
 
 type Summarized = Pick<
   ChamberView,
@@ -23,8 +23,8 @@ export function summary(chamber: Summarized, { service: { baseUrl } }: ForumClie
     isOver ? `${phase} is over; the root is waiting for the chain` : [`${phase}${left}`, ...turn].join('; '),
     `${baseUrl}/chambers/${chamberId}`,
     isOver
-      ? `Next: chambers chamber wait ${chamberId} committed${givenOptions(input)}`
-      : `${WHO[phase]}: ${nextCommand(phase, chamberId, baseUrl, input)}`,
+      ? `Next: chambers chamber wait ${chamberId} committed${urlAndKeyOptions(input)}`
+      : `${NEXT_LABELS[phase]}: ${nextCommand(phase, chamberId, baseUrl, input)}`,
   ];
 }
 
@@ -32,7 +32,7 @@ export function leftUntil(timestamp: string, now: string): string {
   return timeLeft(instantOf(timestamp), instantOf(now));
 }
 
-const WHO: Readonly<Record<Phase, string>> = {
+const NEXT_LABELS: Readonly<Record<Phase, string>> = {
   LOBBY: 'Next',
   PROPOSAL: 'Next, for the member in turn',
   DEBATE: 'Next, for the member in turn',
@@ -41,17 +41,18 @@ const WHO: Readonly<Record<Phase, string>> = {
   COMMITTED: 'Next',
 };
 
-/** `given` contains the options that the next command needs too. */
-const NEXT: Readonly<Record<Phase, (id: number, given: string, url: string) => string>> = {
-  LOBBY: (id, given) => `chambers move join ${id}${given}`,
-  PROPOSAL: (id, given) =>
-    `chambers move propose ${id} --name=NAME --ticker=TICKER${given}, then chambers move pass ${id}${given}`,
-  DEBATE: (id, given) => `chambers move debate ${id} --comment=TEXT${given}, then chambers move pass ${id}${given}`,
-  ALLOCATE_COMMIT: (id, given) => `chambers move commit ${id} TICKER=BPS${given}`,
-  ALLOCATE_REVEAL: (id, given) => `chambers move reveal ${id}${given}`,
-  COMMITTED: (id, _given, url) => `chambers audit ${url} --chamber=${id}`,
+/** `options` are the options --url and --key, which the next command needs too. */
+const NEXT: Readonly<Record<Phase, (id: number, options: string, url: string) => string>> = {
+  LOBBY: (id, options) => `chambers move join ${id}${options}`,
+  PROPOSAL: (id, options) =>
+    `chambers move propose ${id} --name=NAME --ticker=TICKER${options}, then chambers move pass ${id}${options}`,
+  DEBATE: (id, options) =>
+    `chambers move debate ${id} --comment=TEXT${options}, then chambers move pass ${id}${options}`,
+  ALLOCATE_COMMIT: (id, options) => `chambers move commit ${id} TICKER=BPS${options}`,
+  ALLOCATE_REVEAL: (id, options) => `chambers move reveal ${id}${options}`,
+  COMMITTED: (id, _options, url) => `chambers audit ${url} --chamber=${id}`,
 };
 
 export function nextCommand(phase: Phase, chamberId: number, baseUrl: string, input: Input): string {
-  return NEXT[phase](chamberId, givenOptions(input), baseUrl);
+  return NEXT[phase](chamberId, urlAndKeyOptions(input), baseUrl);
 }

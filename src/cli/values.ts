@@ -1,4 +1,4 @@
-// Parses values of the command line.
+// Parses command-line values. Each function throws a CommandError if the text is invalid.
 import {
   type Allocation,
   DEADLINES,
@@ -21,7 +21,7 @@ export function toOptionalInteger(name: string, text: string | undefined, least 
   return text === undefined ? undefined : toInteger(name, text, least);
 }
 
-/** E.g. 2,3: turns of each member in PROPOSAL and in DEBATE. */
+/** Parses e.g. 2,3: each member's turns in PROPOSAL and in DEBATE. */
 export function toRounds(text: string | undefined): Rounds | undefined {
   if (text === undefined) return undefined;
   const [, proposal, debate] = /^(\d{1,3}),(\d{1,3})$/.exec(text) ?? [];
@@ -35,7 +35,7 @@ export function toChamberId(text = ''): number {
 
 export function toPhase(text: string): Phase {
   const phase = text.toUpperCase();
-  // The options of `chamber create` are called commit and reveal.
+  // `commit` and `reveal`, as in the options of `chamber create`, are accepted too.
   const found = [phase, `ALLOCATE_${phase}`].find(isPhase);
   if (found !== undefined) return found;
   throw new CommandError('usage', `“${text}” is not a phase: use one of ${PHASES.join(', ')}`);

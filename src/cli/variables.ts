@@ -1,4 +1,4 @@
-// The command line's own variables.
+// The command line's own environment variables.
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import { VARIABLES as SERVICE_VARIABLES } from '../config.ts';
@@ -7,13 +7,13 @@ import { CommandError } from './output.ts';
 export const VARIABLES = {
   CHAMBERS_URL: 'base URL of the service (default: http://127.0.0.1:8787)',
   CHAMBERS_KEY_FILE: "the agent's key file (default: ~/.chambers/agent.json)",
-  CHAMBERS_CHAMBER: 'the chamber of a command that chambers watch runs',
-  CHAMBERS_MUST: 'what that command has to do: pass or commit',
+  CHAMBERS_CHAMBER: 'set by chambers watch for its commands: the chamber',
+  CHAMBERS_MUST: 'set by chambers watch for its commands: the duty, pass or commit',
   OWNER_PRIVATE_KEY: "the key of the contracts' owner, for contracts deploy and contracts set-relayer",
-  NO_COLOR: 'set to anything: no colours',
+  NO_COLOR: 'set to any value to turn colours off',
 } as const;
 
-/** Sets only variables that are not set. */
+/** Loads the variables in the file, except those that are already set. */
 export function loadVariables(file: string): void {
   for (const [name, value] of Object.entries(parseEnv(readText(file)))) process.env[name] ??= value;
 }
@@ -26,7 +26,7 @@ function readText(file: string): string {
   }
 }
 
-/** Otherwise a misspelt variable would go unnoticed. */
+/** Throws if a CHAMBERS_ variable is unknown, because its name is probably misspelt. */
 export function checkVariables(): void {
   const isUnknown = (name: string) =>
     name.startsWith('CHAMBERS_') && !Object.hasOwn(VARIABLES, name) && !Object.hasOwn(SERVICE_VARIABLES, name);

@@ -1,6 +1,5 @@
-// `chambers watch`: reveals for the agent, and runs a command for each duty that becomes due.
 import { resolve } from 'node:path';
-import { type Duty, isGoodNews, reportText, type WatchReport } from '../client/watch-report.ts';
+import { type Duty, isProblem, reportText, type WatchReport } from '../client/watch-report.ts';
 import { visibleJson, visibleLine } from '../vocabulary/visible.ts';
 import { type CommandSpec, type Input, KEY_OPTION, SERVICE_OPTIONS } from './command.ts';
 import { runForDuty } from './duty-command.ts';
@@ -13,12 +12,12 @@ const TIME_LIMIT = '10m';
 export const watchCommand: CommandSpec = {
   name: 'watch',
   summary:
-    'Reveals by itself, and runs a command for each turn or commit of the agent that becomes due, until interrupted',
+    "Reveals automatically, and runs a command for each of the agent's turns and commits that becomes due, until interrupted",
   options: {
     '--exec <command>':
-      'command of the shell, which gets the todo item as JSON on standard input, and CHAMBERS_CHAMBER and CHAMBERS_MUST (pass or commit)',
-    '--time-limit <length>': `time after which the command is ended with its children, and has failed (default: ${TIME_LIMIT})`,
-    '--at-once <count>': 'commands at once, at most one for each chamber (default: 8)',
+      'shell command, which gets the todo item as JSON on standard input, and CHAMBERS_CHAMBER and CHAMBERS_MUST (pass or commit)',
+    '--time-limit <length>': `time after which the command and its children are killed, which counts as a failure (default: ${TIME_LIMIT})`,
+    '--at-once <count>': 'maximum number of commands at once, one per chamber (default: 8)',
     ...SERVICE_OPTIONS,
     ...KEY_OPTION,
   },
@@ -52,7 +51,7 @@ interface Printer {
   report(report: WatchReport): void;
 }
 
-/** Problems go to standard error, and each line of a command to where the command wrote it. */
+/** Prints problems to standard error, and a command's output to the stream that the command wrote to. */
 const textPrinter: Printer = {
   due: ({ chamberId, must, phase }) => console.log(`chamber ${chamberId}: ${must} is due in ${phase}`),
   line: ({ chamberId }, line, source) => {
@@ -63,12 +62,12 @@ const textPrinter: Printer = {
   done: ({ chamberId, must }) => console.log(`chamber ${chamberId}: ${must} done`),
   report: (report) => {
     const text = visibleLine(reportText(report));
-    if (isGoodNews(report)) console.log(text);
-    else console.error(text);
+    if (isProblem(report)) console.error(text);
+    else console.log(text);
   },
 };
 
-/** All on standard output, one object in a line. */
+/** Prints everything to standard output, one object per line. */
 const jsonPrinter: Printer = {
   due: ({ chamberId, must, phase }) => console.log(visibleJson({ type: 'due', chamberId, must, phase })),
   line: ({ chamberId, must }, text, source) =>

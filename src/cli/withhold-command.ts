@@ -1,4 +1,4 @@
-// `chambers admin withhold`: names events whose texts the service erases, and says what is left for the operator to do.
+// `chambers admin withhold`: lists events whose texts the service erases, and prints the operator's remaining steps.
 import { type Config, readConfig } from '../config.ts';
 import { describeDatabase } from '../log/postgres/database-url.ts';
 import { findLog } from '../service/checks/database.ts';
@@ -12,7 +12,7 @@ import { toInteger } from './values.ts';
 export const withholdCommand: CommandSpec = {
   name: 'admin withhold',
   summary:
-    'Erases the texts of events for good: the service replaces their lines by signed stubs, and proofs stay valid',
+    'Erases the texts of events permanently: the service replaces their lines with signed stubs, and proofs stay valid',
   args: { '<stream>': 'the chamber, or the DID of an account', '<event...>': 'the events, e.g. 17 21' },
   required: { '--reason <reason>': `one of ${WITHHOLD_REASONS.join(', ')}` },
   options: { '--file <file>': 'the list (default: WITHHOLD_FILE)' },
@@ -20,8 +20,8 @@ export const withholdCommand: CommandSpec = {
   run: withhold,
 };
 
-const JOINS =
-  "The list of stubs (below) also names the agent's joins that went along: purge the same addresses of their chambers.";
+const JOINS_NOTE =
+  "The list of stubs (below) also names the agent's joins that were withheld with it: purge the same addresses of their chambers.";
 
 async function withhold({ args: [name = '', ...ids], options, isJson }: Input): Promise<void> {
   const stream = parseStream(name);
@@ -35,32 +35,32 @@ async function withhold({ args: [name = '', ...ids], options, isJson }: Input): 
   if (file === undefined) throw new CommandError('usage', 'no list to edit: set WITHHOLD_FILE or use --file');
   const events = ids.map((id) => ({ stream, eventId: toInteger('an event', id) }));
   const { added, listed } = addToWithholdList(file, events, reason);
-  const steps = await stepsAfter(config, events, await logIdOf(config));
+  const steps = await remainingSteps(config, events, await logIdOf(config));
   const { purge, ...others } = steps;
   const commands = Object.values(others).flat();
   const already = listed.map(
-    (entry) => `${nameOf(entry)} is already listed with the reason ${entry.reason}, which counts`,
+    (entry) => `${nameOf(entry)} is already listed with the reason ${entry.reason}, which stays`,
   );
   print(isJson, { file, reason, added, listed: listed.map(toText), ...steps }, [
     ...members({ file, reason, added: added.join(' ') || 'none' }),
     ...already,
     '',
     'If WITHHOLD_FILE names this list, the service reads it within seconds. Its log says "text withheld" for each event whose',
-    'text is erased, or "alert raised" for an entry that it can\'t apply. Left for you to do:',
+    'text is erased, or "alert raised" for an entry that it can\'t apply. Your remaining steps:',
     '',
     'Purge from your caches, with the same addresses for every event that the stubs name:',
     ...purge.map((url) => `  ${url}`),
-    'Caches of others may keep them for a day.',
-    ...(typeof stream === 'string' ? ['', JOINS] : []),
+    "Other operators' caches may keep them for a day.",
+    ...(typeof stream === 'string' ? ['', JOINS_NOTE] : []),
     '',
     'Then, once the stubs are there:',
     ...commands.map((command) => `  ${command}`),
     '',
-    'Copies of WAL files, standbys, snapshots of disks and mirrors of others keep the texts until you remove them there.',
+    "Copies of WAL files, standbys, disk snapshots and other operators' mirrors keep the texts until they are removed there.",
   ]);
 }
 
-/** Undefined where there is no log, or none that can be read from here. */
+/** Returns undefined if there is no log, or if this machine can't read it. */
 async function logIdOf(config: Config): Promise<string | undefined> {
   const found = await findLog(config, { isInUse: true }).catch(() => undefined);
   return found?.log?.logId;
@@ -75,7 +75,7 @@ interface Steps {
   readonly database: readonly string[];
 }
 
-async function stepsAfter(
+async function remainingSteps(
   { PUBLIC_URL, DATABASE_URL }: Config,
   events: readonly NamedEvent[],
   logId = '<logId>',
@@ -93,7 +93,7 @@ async function stepsAfter(
   };
 }
 
-/** Locks each table while it is rewritten. */
+/** Returns a command that locks each table while PostgreSQL rewrites it. */
 async function vacuumCommand(url: string): Promise<string> {
   const { TABLES_WITH_TEXTS } = await import('../log/postgres/withholding.ts');
   return `psql ${describeDatabase(url)} -c 'VACUUM FULL ${TABLES_WITH_TEXTS.join(', ')}'`;

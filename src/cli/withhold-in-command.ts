@@ -1,4 +1,3 @@
-// `chambers withhold-in`: a backup, or another copy of a log, loses the texts that the service has withheld.
 import { createReadStream } from 'node:fs';
 import { isPostgres } from '../log/postgres/database-url.ts';
 import { READ_LIMITS } from '../reading/limits.ts';
@@ -10,7 +9,7 @@ import { CommandError, printMembers, printNotice } from './output.ts';
 export const withholdInCommand: CommandSpec = {
   name: 'withhold-in',
   summary:
-    'Erases the texts that a service has withheld from a backup or another copy of its log, which no service has open',
+    'Erases the texts that a service has withheld from a backup or another copy of its log, while no service uses the copy',
   args: { '<database>': 'the file or postgres:// URL' },
   required: { '--from <source>': "the service's list, <base URL>/log/<logId>/withheld, or a file of its lines" },
   examples: [
@@ -22,19 +21,22 @@ export const withholdInCommand: CommandSpec = {
 
 async function withholdIn({ args: [database = ''], options: { from = '' }, isJson }: Input): Promise<void> {
   const { writeWholeLog } = await import('../log/open-log.ts');
-  const { withholdIn: put } = await import('../log/sql/withhold-in.ts');
+  const { withholdIn: applyStubs } = await import('../log/sql/withhold-in.ts');
   if (!isPostgres(database)) await migrate(database);
   const lines = /^https?:\/\//.test(from) ? linesOfService(from) : linesOfFile(from);
   const { tables, ...counts } = await writeWholeLog(database, async (log) => ({
-    ...(await put(log, lines)),
+    ...(await applyStubs(log, lines)),
     tables: await log.eraseBytes(),
   }));
   printMembers(isJson, counts);
   if (tables.length > 0)
-    printNotice(isJson, `Rows are gone, and their bytes are left in files: VACUUM FULL ${tables.join(', ')};`);
+    printNotice(
+      isJson,
+      `The rows are gone, but their bytes remain in the database's files until you run: VACUUM FULL ${tables.join(', ')};`,
+    );
 }
 
-/** A backup may be of an earlier release. */
+/** Migrates a backup that an earlier release made. */
 async function migrate(path: string): Promise<void> {
   const { openReader } = await import('../log/sqlite/reader.ts');
   const { migrateDatabase } = await import('../log/sqlite/database-file.ts');
@@ -46,7 +48,7 @@ async function* linesOfFile(path: string): AsyncGenerator<Uint8Array> {
   for await (const { bytes } of splitLines(createReadStream(path), READ_LIMITS)) yield bytes;
 }
 
-/** The stubs have the numbers 1, 2, 3 …, and a page has those after a number. */
+/** Stubs are numbered 1, 2, 3 …; a page has the stubs after a given number. */
 async function* linesOfService(url: string): AsyncGenerator<Uint8Array> {
   for (let after = 0; ; ) {
     const before = after;

@@ -1,14 +1,14 @@
-// Writes files completely or not at all, and replaces none without --force.
+// Writes files completely or not at all, and replaces existing files only with --force.
 import { existsSync, rmSync } from 'node:fs';
 import { rm, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { draftOf, moveFile } from '../files/durable-file.ts';
 import { CommandError } from './output.ts';
 
-/** 128 plus the number of the signal, as shells report it. */
+/** 128 plus SIGINT's number, as shells report it. */
 const EXIT_INTERRUPTED = 130;
 
-/** Writes a draft next to the target and renames it once it is on disk. */
+/** Writes a draft next to the target and renames it once its content is durable. */
 export async function writeWhole(
   path: string,
   texts: Iterable<string> | AsyncIterable<string>,
@@ -39,7 +39,7 @@ export async function requireWritable(path: string, isForced: boolean): Promise<
   }
 }
 
-/** Returns false if the file does not exist. Folders, devices and pipes are errors. */
+/** Returns false if the file does not exist. Throws for folders, devices and pipes. */
 export async function isRegularFile(path: string): Promise<boolean> {
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;

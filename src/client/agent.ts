@@ -1,4 +1,4 @@
-// An agent: a key, a service, and the moves of the specification, each signed and made exactly once.
+// An agent: a key, a service, and the moves, each signed and made exactly once.
 import { hasTurns } from '../../projections/turn.ts';
 import type { AccountView } from '../../projections/views.ts';
 import { commitmentHash } from '../crypto/commitment.ts';
@@ -16,14 +16,14 @@ import {
   type Stance,
   toHex,
 } from '../vocabulary/values.ts';
-import { bindingFor, readProvenChamber, requireOpens, type StoredOpening, untilRevealable } from './binding.ts';
+import { bindingFor, readProvenChamber, requireOpening, type StoredOpening, untilRevealable } from './binding.ts';
 import type { Call, CallOptions, SendOptions, SignedRequest } from './call.ts';
 import type { Callback, CallbackState } from './callback-types.ts';
 import type { CallbackOptions, CallbackRequest } from './callbacks.ts';
 import { changes, type Snapshot, type Turn } from './chamber-watcher.ts';
 import { type WatchOptions, watchDuties } from './duty-watch.ts';
 import { ClientError } from './error.ts';
-import { exchange, exchangeWhole } from './exchange.ts';
+import { exchange, exchangeWithHeaders } from './exchange.ts';
 import { ForumClient, toQuery } from './forum-client.ts';
 import { backedIdeaId, phaseError } from './ideas.ts';
 import { ReceiptKeeper } from './receipts.ts';
@@ -44,15 +44,15 @@ import { sendSigned, type WalletSigner } from './wallet.ts';
 
 export interface AgentOptions {
   /**
-   * An agent requests a receipt for each command, verifies it, and includes in each move what it has seen of the chamber; false
-   * turns both off. By default an agent from a key file keeps receipts next to that file, any other in memory.
+   * An agent requests a receipt for each command, verifies it, and includes in each move the last event that it has seen of the chamber;
+   * false turns both off. By default, an agent from a key file keeps receipts next to that file, any other agent in memory.
    */
   readonly receipts?: ReceiptStore | false;
-  /** Keeps the salts that reveal() needs. By default an agent from a key file keeps it next to that file, any other in memory. */
+  /** Keeps the salts that reveal() needs. By default, an agent from a key file keeps them next to that file, any other agent in memory. */
   readonly store?: CommitmentStore;
 }
 
-/** With `wallet` instead of its address, the wallet signs for the key, so that every reader can verify its owner. */
+/** With `wallet` instead of its address, the wallet signs for the key, so that everybody can verify that the agent owns the wallet. */
 export type Registration = RegistrationContent &
   (
     | { readonly walletAddress: string; readonly wallet?: undefined }
@@ -68,13 +68,13 @@ interface RegistrationContent {
   readonly label?: string | undefined;
 }
 
-/** The identity of a key at the service; both values follow from the key. */
+/** The identity of a key at the service. Both values are derived from the key. */
 export interface Registered {
   readonly did: string;
   readonly agentId: string;
 }
 
-/** Deadlines are Dates or RFC 3339 timestamps in ascending order; equal ones skip a phase. */
+/** Deadlines are Dates or RFC 3339 timestamps in ascending order; two equal deadlines skip the phase between them. */
 export interface NewChamber extends Readonly<Record<DeadlineName, Date | string>> {
   readonly name: string;
   /** Members that must back an idea for it to become a token; 1 by default. */
@@ -85,9 +85,9 @@ export interface NewChamber extends Readonly<Record<DeadlineName, Date | string>
   readonly topic?: string | undefined;
   /** 2 to 256; the service's limit by default. */
   readonly maxMembers?: number | undefined;
-  /** Turns of each member in PROPOSAL and DEBATE: phases end once all turns are over. Needs turnSeconds. */
+  /** Turns of each member in PROPOSAL and DEBATE: a phase ends once all turns are over. Requires turnSeconds. */
   readonly rounds?: Rounds | undefined;
-  /** 1 to 256: with fewer the chamber is over when LOBBY ends; no such number by default. */
+  /** 1 to 256: with fewer members, the chamber is over when LOBBY ends; no minimum by default. */
   readonly minMembers?: number | undefined;
   /** 1 to 100 proposals, comments, amendments and withdrawals in a turn; no limit by default. */
   readonly movesPerTurn?: number | undefined;
@@ -95,7 +95,7 @@ export interface NewChamber extends Readonly<Record<DeadlineName, Date | string>
   readonly admission?: Admission | undefined;
 }
 
-/** `warnings` name settings that will hardly work. */
+/** `warnings` describe settings that are unlikely to work. */
 export interface CreatedChamber {
   readonly chamberId: number;
   readonly phase: Phase;
@@ -116,11 +116,11 @@ export interface DebateMove {
   readonly refinement?: JsonObject;
   /** The eventId of an earlier proposal, comment or amendment. */
   readonly replyTo?: number | null;
-  /** On the idea, for now: the latest of each member counts in the idea's straw poll. */
+  /** The member's stance on the idea. Each member's latest stance counts in the idea's straw poll. */
   readonly stance?: Stance | null;
 }
 
-/** What an amendment changes: a name, a description, or both. */
+/** A new name, a new description, or both. */
 export interface Amendment {
   readonly ideaId: string;
   readonly name?: string;
@@ -128,22 +128,22 @@ export interface Amendment {
 }
 
 export interface CommitOptions extends SendOptions {
-  /** Required to allocate nothing, so that nobody abstains by accident. */
+  /** Must be true to allocate nothing, so that no agent abstains by accident. */
   readonly abstain?: boolean;
 }
 
-/** A commitment in force: it can't be changed and must be revealed once commits are closed. */
+/** An accepted commitment: it is final, and the agent must reveal it once commits are closed. */
 export interface Committed {
   readonly ok: boolean;
   readonly allocations: readonly Allocation[];
-  /** The rest of 10,000. */
+  /** 10,000 minus the allocated bps. */
   readonly abstainedBps: number;
   readonly final: true;
 }
 
 export interface RevealOptions extends SendOptions {
   /**
-   * Reveals without checking where and when the commitment was made: for one that an earlier version stored, and after this
+   * Reveals without checking where and when the commitment was made. Needed for a commitment that an earlier version stored, and after this
    * machine's clock was set. The service then learns the allocations even while commits are open.
    */
   readonly trustService?: boolean;
@@ -152,9 +152,12 @@ export interface RevealOptions extends SendOptions {
 type ReadOptions = SendOptions & Pick<Call, 'shape'>;
 
 const SALT_BYTES = 32;
-const WHERE = 'it is in the folder <key file>.commitments where the agent committed: reveal there, or copy that folder';
+const SALT_LOCATION =
+  'it is in the folder <key file>.commitments on the machine where the agent committed: reveal there, or copy the folder';
 
-/** An agent: signs each move with its key (RFC 9421) and makes it exactly once. Rejections throw a ClientError with the service's code. */
+/**
+ * An agent signs each move with its key (RFC 9421) and makes it exactly once. A rejected move throws a ClientError with the service's code.
+ */
 export class Agent {
   /** Reads from the same service, without a key. */
   readonly forum: ForumClient;
@@ -169,7 +172,7 @@ export class Agent {
     this.#receipts = receipts === false ? undefined : new ReceiptKeeper(this.forum.service, receipts);
   }
 
-  /** An agent with a new key, which is lost when the process ends. */
+  /** Returns an agent with a new key, which is lost when the process ends. */
   static generate(service: string | ForumClient, options: AgentOptions = {}): Agent {
     return Agent.fromSeed(service, randomSeed(), options);
   }
@@ -179,21 +182,22 @@ export class Agent {
     return new Agent(service, toSigner(seed), { store: memoryStore(), receipts: memoryReceipts(), ...options });
   }
 
-  /** The agent of a key file, which is created (mode 0600) if it does not exist. Node only. */
+  /** Returns the agent of a key file, and creates a missing file (mode 0600). Node only. */
   static async fromKeyFile(service: string | ForumClient, path: string, options: AgentOptions = {}): Promise<Agent> {
     const signer = toSigner(await seedFromFile(path));
-    const beside = { store: folderStore(`${path}.commitments`), receipts: folderReceipts(`${path}.receipts`) };
-    return new Agent(service, signer, { ...beside, ...options });
+    const nextToKey = { store: folderStore(`${path}.commitments`), receipts: folderReceipts(`${path}.receipts`) };
+    return new Agent(service, signer, { ...nextToKey, ...options });
   }
 
-  /** The did:key of its public key. */
+  /** The did:key of the public key. */
   get did(): string {
     return this.#signer.did;
   }
 
   /**
-   * Repeating it with the same content changes nothing; other content replaces the binding. The second request, without the e-mail
-   * address, is kept in the log as evidence that this key requested the binding and, if the wallet signs, owns the wallet.
+   * Registers the agent. Registering again with the same content changes nothing; other content replaces the registration. The second
+   * request, without the e-mail address, stays in the log as evidence that this key asked for the wallet and, if the wallet signs, that the
+   * agent owns it.
    */
   async register(registration: Registration, options?: SendOptions): Promise<Registered> {
     const { wallet, operatorEmail, personality = {}, label } = registration;
@@ -208,12 +212,12 @@ export class Agent {
     );
   }
 
-  /** Retires the key for ever: the service rejects it from then on. ForumClient.retire retires a lost or stolen key. */
+  /** Retires the key permanently: the service rejects it from then on. ForumClient.retire retires a lost or stolen key. */
   retire(options?: SendOptions): Promise<Readonly<{ eventId: number }>> {
     return this.#call('POST', '/me/retire', {}, options);
   }
 
-  /** This agent's account: DID, wallet, personality, time of registration. */
+  /** Returns this agent's account: DID, wallet, personality, time of registration. */
   me(options?: CallOptions): Promise<AccountView> {
     const call = { method: 'GET', path: '/me', signer: this.#signer, shape: ACCOUNT } as const;
     return exchange(this.forum.service, call, options?.signal);
@@ -226,14 +230,14 @@ export class Agent {
     return exchange(this.forum.service, call, signal);
   }
 
-  /** As todo, now and after each change, on one connection; throws also the signal's reason. */
+  /** Yields the result of todo() now and after each change, on one connection. Throws the signal's reason. */
   todos(options: CallOptions = {}): AsyncGenerator<Todo, void, undefined> {
     const read = this.todo.bind(this);
     return todoStream({ service: this.forum.service, signer: this.#signer, read }, options);
   }
 
   /**
-   * Calls `onDue` for each duty that becomes due, in all chambers, and reveals by itself, until the signal aborts: then it throws the
+   * Calls `onDue` for each duty that becomes due, in all chambers, and reveals automatically, until the signal aborts. Then throws the
    * signal's reason.
    */
   watch(options: WatchOptions): Promise<never> {
@@ -241,25 +245,25 @@ export class Agent {
   }
 
   /**
-   * Has the service POST each duty to the URL (https) from now on; null ends that. The URL must answer a challenge first, see
-   * verifyCallback; FORUM_ERR_CALLBACK says what it answered.
+   * Asks the service to POST each duty to the https URL from now on; null ends that. The URL must first respond to a challenge, see
+   * verifyCallback. FORUM_ERR_CALLBACK says how the URL responded.
    */
   setCallback(url: string | null, options?: SendOptions): Promise<CallbackState> {
     return this.#call('PUT', '/me/callback', { url }, { ...options, shape: CALLBACK });
   }
 
-  /** The URL that the service calls, and how its last delivery went. */
+  /** Returns the URL that the service calls, and the result of the last delivery. */
   callback(options?: CallOptions): Promise<CallbackState> {
     const call = { method: 'GET', path: '/me/callback', signer: this.#signer, shape: CALLBACK } as const;
     return exchange(this.forum.service, call, options?.signal);
   }
 
-  /** As ForumClient.verifyCallback, for this agent alone. */
+  /** Like ForumClient.verifyCallback, but rejects callbacks for other agents. */
   verifyCallback(request: CallbackRequest, options: Omit<CallbackOptions, 'did'>): Promise<Callback> {
     return this.forum.verifyCallback(request, { ...options, did: this.did });
   }
 
-  /** Keys of the patch replace those of the current personality; returns the whole personality. */
+  /** Replaces the members of the personality that the patch contains, and returns the whole personality. */
   changePersonality(patch: Personality, options?: SendOptions): Promise<Readonly<{ personality: Personality }>> {
     return this.#call('PUT', '/personality', { patch }, options);
   }
@@ -270,8 +274,8 @@ export class Agent {
   }
 
   /**
-   * Joins the chamber, in LOBBY only; turns follow the order of joining. Joining twice is FORUM_ERR_CONFLICT; FORUM_ERR_ADMISSION names
-   * the failed rules.
+   * Joins the chamber, in LOBBY only; members take turns in the order of joining. Rejects with FORUM_ERR_CONFLICT if the agent is a member,
+   * and with FORUM_ERR_ADMISSION, which names the failed rules.
    */
   joinChamber(chamberId: number, options?: SendOptions): Promise<Readonly<{ ok: boolean; turnOrder: number }>> {
     return this.#move(chamberId, 'join', {}, { ...options, shape: JOINED });
@@ -294,7 +298,7 @@ export class Agent {
     return this.#move(chamberId, 'propose', idea, options);
   }
 
-  /** Comments in DEBATE, in this agent's turn, which continues. The idea is named by id or ticker. */
+  /** Comments in DEBATE, in this agent's turn, which continues. `ideaId` may be an id or a ticker. */
   async debate(chamberId: number, move: DebateMove, options?: SendOptions): Promise<Readonly<{ eventId: number }>> {
     const { ideaId } = move;
     const named = typeof ideaId === 'string' ? { ideaId: await this.forum.ideaId(chamberId, ideaId, options) } : {};
@@ -302,8 +306,8 @@ export class Agent {
   }
 
   /**
-   * Gives an idea of this agent another text, in DEBATE and in this agent's turn, which continues: members allocate to it, and it becomes
-   * the token. The idea is named by id or ticker.
+   * Changes the text of this agent's idea, in DEBATE and in this agent's turn, which continues. Members allocate to the new text, and it
+   * becomes the token. `ideaId` may be an id or a ticker.
    */
   async amend(
     chamberId: number,
@@ -314,25 +318,25 @@ export class Agent {
     return await this.#move(chamberId, 'amend', { ...amendment, ideaId }, options);
   }
 
-  /** Takes an idea of this agent back for good, in PROPOSAL or DEBATE and in this agent's turn, which continues. */
+  /** Permanently withdraws this agent's idea, in PROPOSAL or DEBATE and in this agent's turn, which continues. */
   async withdraw(chamberId: number, idea: string, options?: SendOptions): Promise<Readonly<{ eventId: number }>> {
     const ideaId = await this.forum.ideaId(chamberId, idea, options);
     return await this.#move(chamberId, 'withdraw', { ideaId }, options);
   }
 
-  /** Ends the lobby of a chamber with rounds that this agent created and that has a member. */
+  /** Ends LOBBY in a chamber with rounds that this agent created. The chamber must have a member, and minMembers if it sets them. */
   start(chamberId: number, options?: SendOptions): Promise<Readonly<{ eventId: number }>> {
     return this.#move(chamberId, 'start', {}, options);
   }
 
-  /** Ends this agent's turn in PROPOSAL or DEBATE; the next member's begins. */
+  /** Ends this agent's turn in PROPOSAL or DEBATE. */
   pass(chamberId: number, options?: SendOptions): Promise<Readonly<{ eventId: number; nextTurnAgent: string }>> {
     return this.#move(chamberId, 'pass', {}, options);
   }
 
   /**
-   * Commits to the allocations under a new salt, which is stored before anything is sent, bound to this service and chamber. Ideas are
-   * named by id or ticker. The allocations are checked first: the service would accept a commitment that can't be revealed.
+   * Commits to the allocations with a new salt, which is stored before anything is sent, bound to this service and chamber. `ideaId` may be
+   * an id or a ticker. The allocations are checked first, because the service would accept a commitment that can't be revealed.
    */
   async commit(chamberId: number, allocations: readonly Allocation[], options: CommitOptions = {}): Promise<Committed> {
     const chamber = await this.forum.chamber(chamberId, options);
@@ -348,8 +352,8 @@ export class Agent {
   }
 
   /**
-   * Reveals this agent's commitment in the chamber, once commits are closed: the machine's clock decides, corrected as at the
-   * commit. Throws CLIENT_ERR_EARLY before, whatever phase the service says it is in.
+   * Reveals this agent's commitment in the chamber, once commits are closed by this machine's clock, corrected as it was when the agent
+   * committed. Until then, throws CLIENT_ERR_EARLY, whatever phase the service reports.
    */
   async reveal(chamberId: number, options: RevealOptions = {}): Promise<Readonly<{ ok: boolean; verified: boolean }>> {
     const opening = await this.#opening(chamberId, options);
@@ -357,7 +361,7 @@ export class Agent {
     return this.#move(chamberId, 'allocate/reveal', { allocations: opening.allocations, salt: opening.salt }, options);
   }
 
-  /** Throws CLIENT_ERR_COMMITMENT if what this agent has committed to in the chamber can't be revealed from its store. */
+  /** Throws CLIENT_ERR_COMMITMENT if this agent's store can't reveal its commitment in the chamber. */
   async requireRevealable(chamberId: number, options?: CallOptions): Promise<void> {
     await this.#opening(chamberId, options);
   }
@@ -374,12 +378,13 @@ export class Agent {
     }
     if (!isCommitment(commitment)) throw missing('the service returned a commitment that is not 32 bytes in hex');
     const opening = await this.#store.find(commitment);
-    if (opening === undefined) throw missing(`the salt of ${commitment} is not in this agent's store: ${WHERE}`);
-    requireOpens(opening, commitment, { chamberId, did: this.did });
+    if (opening === undefined)
+      throw missing(`the salt of ${commitment} is not in this agent's store: ${SALT_LOCATION}`);
+    requireOpening(opening, commitment, { chamberId, did: this.did });
     return opening;
   }
 
-  /** Each turn of this agent in PROPOSAL and DEBATE, with the chamber's state; ends when these phases are over. */
+  /** Yields each of this agent's turns in PROPOSAL and DEBATE, with the chamber's state; ends when these phases are over. */
   async *turns(chamberId: number, options: CallOptions = {}): AsyncGenerator<Turn, void, undefined> {
     const keyOf = ({ phase, holder, turnKey }: Snapshot) => {
       if (phase !== 'LOBBY' && !hasTurns(phase)) return 'over';
@@ -391,14 +396,14 @@ export class Agent {
     }
   }
 
-  /** Makes any move, by its path with `:id` for the chamber; returns the response's body. */
+  /** Makes any move, given its path with `:id` for the chamber; returns the response's body. */
   move(path: string, chamberId: number, body: object, options?: SendOptions): Promise<object> {
     return this.#moveTo(chamberId, path.replace(':id', `${chamberId}`), body, options);
   }
 
   /**
-   * Sends again a command that `beforeSend` received: if it was accepted, this returns its first response, whatever has happened since.
-   * FORUM_ERR_SIGNATURE with step `age` means that it was not accepted and no longer can be.
+   * Repeats a command that `beforeSend` received. If the service had accepted it, returns the first response, whatever has happened since.
+   * FORUM_ERR_SIGNATURE with step `age` means that the service did not accept it and no longer can.
    */
   resend<Result>(sent: SignedRequest, options?: CallOptions): Promise<Result> {
     const { method, path } = sent;
@@ -426,24 +431,24 @@ export class Agent {
     options: ReadOptions = {},
   ): Promise<Result> {
     const { shape, beforeSend } = options;
-    const asked = { signer: this.#signer, wantsReceipt: this.#receipts !== undefined };
+    const signing = { signer: this.#signer, wantsReceipt: this.#receipts !== undefined };
     return this.#send(
-      { ...call, ...asked, ...(shape && { shape }), ...(beforeSend && { beforeSend }) },
+      { ...call, ...signing, ...(shape && { shape }), ...(beforeSend && { beforeSend }) },
       stream,
       options,
     );
   }
 
-  /** A receipt must be of `stream`, undefined for a chamber without an id yet. */
+  /** `stream` is the stream that the receipt must name; undefined for a chamber that has no id yet. */
   async #send<Result>(call: Call, stream: number | string | undefined, { signal }: CallOptions = {}): Promise<Result> {
     await this.#receipts?.prepare(stream, signal);
-    const { value, receipt } = await exchangeWhole<Result>(this.forum.service, call, signal);
+    const { value, receipt } = await exchangeWithHeaders<Result>(this.forum.service, call, signal);
     if (receipt !== undefined) await this.#receipts?.take(receipt, stream, signal);
     return value;
   }
 }
 
-/** Returns the abstained bps. Rejects allocations that could never be revealed, and empty ones without `abstain`. */
+/** Returns the abstained bps. Throws for allocations that could never be revealed, and for empty allocations without `abstain`. */
 function checkAllocations(allocations: readonly Allocation[], isAbstaining: boolean): number {
   const invalid = (detail: string) => new ClientError('CLIENT_ERR_INPUT', detail);
   const ids = allocations.map(({ ideaId }) => ideaId);

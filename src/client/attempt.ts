@@ -1,8 +1,8 @@
-// One attempt at a request: signs and sends it, and reads the response within limits. A response from a gateway or captive portal is
+// One attempt at a request: signs it, sends it and reads the response within limits. A response from a gateway or captive portal counts as
 // a network failure, whatever its status.
 import { acceptReceipt, RECEIPT_TAG, type Receipt, type ReceiptRequest } from '../crypto/receipt.ts';
 import { httpInstantOf } from '../reading/http-date.ts';
-import { parseModestJson, type ReadLimits } from '../reading/limits.ts';
+import { parseLimitedJson, type ReadLimits } from '../reading/limits.ts';
 import { type OpenResponse, openResponse } from '../reading/response.ts';
 import { listOf } from '../reading/shape.ts';
 import type { Millis } from '../vocabulary/values.ts';
@@ -13,7 +13,7 @@ import { ANY_OBJECT } from './shapes.ts';
 import { newNonce, signatureHeaders } from './signing.ts';
 import { steadyMillis } from './time.ts';
 
-export interface Exchanged<Result> {
+export interface ExchangeResult<Result> {
   readonly value: Result;
   readonly headers: Headers;
   /** Present if a receipt was requested and the response is signed. */
@@ -44,7 +44,6 @@ export async function prepare({ baseUrl, clock, limits }: Service, call: Call) {
   return { url, init, as, linesMax, wholeShape, signedAt, signedAtSteady, receiptRequest, wholeMillisMax };
 }
 
-/** Returns undefined for a request without a receipt. */
 function toReceiptRequest(method: string, targetUri: string, headers: SignedRequest['headers']) {
   if (headers['Accept-Signature'] === undefined) return undefined;
   const field = (name: string) => headers[name] ?? '';
@@ -56,12 +55,12 @@ function toReceiptRequest(method: string, targetUri: string, headers: SignedRequ
   return { method, targetUri, contentDigest, signatureInput, signature };
 }
 
-/** Sends the request once. Throws the signal's reason. */
+/** Sends the request once. Throws the signal's reason; returns any other failure. */
 export async function attempt(
   service: Service,
   request: PreparedRequest,
   signal?: AbortSignal,
-): Promise<Exchanged<unknown> | Failure> {
+): Promise<ExchangeResult<unknown> | Failure> {
   signal?.throwIfAborted();
   const { url, init, wholeMillisMax } = request;
   const sentAt = service.clock.local.now();
@@ -73,7 +72,7 @@ export async function attempt(
     return outcome;
   } catch (cause) {
     signal?.throwIfAborted();
-    return connectionFailure(service, cause, doubtOf(init));
+    return connectionFailure(service, cause, unknownOutcomeNote(init));
   } finally {
     response?.close();
   }
@@ -83,22 +82,23 @@ async function readOutcome(
   service: Service,
   { url, init, as, linesMax, wholeShape, receiptRequest }: PreparedRequest,
   response: OpenResponse,
-): Promise<Exchanged<unknown> | Failure> {
+): Promise<ExchangeResult<unknown> | Failure> {
   const { limits } = service;
   const { headers, ok } = response;
-  if (isOfAnother(response, as)) return readFailure(service, response, undefined);
+  if (isForeign(response, as)) return readFailure(service, response, undefined);
   const text = receiptRequest && ok ? await response.text(limits) : undefined;
-  const value = text === undefined ? await readBody(response, { as, linesMax }, limits) : parseModestJson(text, limits);
+  const value =
+    text === undefined ? await readBody(response, { as, linesMax }, limits) : parseLimitedJson(text, limits);
   if (!ok || value === undefined) return readFailure(service, response, value);
   const problem = wholeShape?.(value, '');
   if (problem === undefined) {
     return { value, headers, receipt: receiptRequest && readReceipt(receiptRequest, response, text ?? '') };
   }
-  const detail = `the response of ${url} can’t be used: ${problem}${doubtOf(init)}`;
+  const detail = `the response of ${url} can’t be used: ${problem}${unknownOutcomeNote(init)}`;
   return { error: new ClientError('CLIENT_ERR_ANSWER', detail), isUnknown: false };
 }
 
-function doubtOf({ method }: RequestInit): string {
+function unknownOutcomeNote({ method }: RequestInit): string {
   return method === 'GET' ? '' : '; the request may have been accepted';
 }
 
@@ -108,18 +108,18 @@ const MEDIA_TYPES: Readonly<Partial<Record<NonNullable<Call['as']>, string>>> = 
   nothing: 'text/event-stream',
 };
 
-/** Detects a response of a captive portal or gateway by its media type, so that its page is not read as lines of a log. */
-function isOfAnother({ headers, ok }: OpenResponse, as: NonNullable<Call['as']>): boolean {
+/** Returns whether the media type shows that a captive portal or gateway responded, whose page must not be read as lines of a log. */
+function isForeign({ headers, ok }: OpenResponse, as: NonNullable<Call['as']>): boolean {
   const type = headers.get('Content-Type') ?? '';
   const expected = ok ? MEDIA_TYPES[as] : undefined;
   return expected === undefined ? type.startsWith('text/html') : type !== '' && !type.startsWith(expected);
 }
 
-/** The service itself responded: learns its log and its time. */
+/** Records that the service itself responded, with its log and its time. */
 function noteContact({ clock, contact }: Service, { headers }: OpenResponse, sentAt: Millis): void {
   contact.isMade = true;
   contact.logId = headers.get('Log-Id') ?? contact.logId;
-  // In whole seconds; browsers see it only if the service exposes it.
+  // The header has whole seconds. Browsers can read it only if the service exposes it.
   const earliest = httpInstantOf(headers.get('Date'));
   if (Number.isNaN(earliest)) return;
   clock.learn({ earliest, latest: earliest + 999, isFromHeader: true }, { sentAt, receivedAt: clock.local.now() });
@@ -151,7 +151,7 @@ async function readPage(response: OpenResponse, linesMax: number, limits: ReadLi
   return { lines, isEnd: true };
 }
 
-/** Returns undefined for an unsigned response: a service of an earlier release, or a proxy, may omit the signature. */
+/** Returns undefined for an unsigned response, because earlier releases and proxies may omit the signature. */
 function readReceipt(request: ReceiptRequest, { status, headers }: OpenResponse, body: string): Receipt | undefined {
   const field = (name: string) => headers.get(name) ?? '';
   const [event, signatureInput] = [headers.get('Event'), field('Signature-Input')];

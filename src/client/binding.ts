@@ -1,5 +1,5 @@
-// Binds a commitment's opening to the service, the chamber and the earliest time to reveal it. The service is not trusted with these:
-// it could ask early, or be another service than the agent committed at.
+// Binds a commitment's opening to the service, the chamber and the earliest time to reveal it. The client does not trust the service with
+// these: it could ask for the reveal too early, or be a different service from the one where the agent committed.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { lacksMembers } from '../../projections/phase-ends.ts';
 import { commitmentHash, type Opening } from '../crypto/commitment.ts';
@@ -14,30 +14,28 @@ import type { CallOptions, Page, Service } from './call.ts';
 import { ChamberFold } from './chamber-fold.ts';
 import { ClientError, parseJson } from './error.ts';
 import { type Cursor, followServed, history, START } from './events.ts';
-import { exchangeWhole } from './exchange.ts';
+import { exchangeWithHeaders } from './exchange.ts';
 import { isSignature } from './verify.ts';
 
 export interface Binding {
-  /** The base URL that the agent used. */
   readonly service: string;
   /** The log that the chamber belongs to; null if the service does not name it. */
   readonly logId: string | null;
   /** The leaf of the chamber's first line, which contains its deadlines. */
   readonly chamberLeaf: Hex;
-  /** The creation's deadlines, rounds and minMembers in canonical JSON. Once the creation is withheld, only the service attests them. */
+  /** The chamber's deadlines, rounds and minMembers in canonical JSON. Once the creation is withheld, only the service attests them. */
   readonly terms?: string;
-  /** The last event of a chamber with rounds: its members no longer change after it. */
+  /** The last event read of a chamber with rounds, whose members no longer change after it. */
   readonly head?: Cursor;
-  /** How far the service's clock was ahead of the machine's. */
+  /** How far the service's clock was ahead of this machine's. */
   readonly clockAheadMillis: Millis;
 }
 
-/** Earlier versions stored no binding. */
+/** An opening as stored. Earlier versions stored no binding. */
 export interface StoredOpening extends Opening {
   readonly binding?: Binding;
 }
 
-/** A chamber proven by its lines. */
 export interface ProvenChamber extends Pick<Binding, 'logId' | 'chamberLeaf' | 'head'> {
   readonly state: ChamberState;
   readonly terms: string;
@@ -45,17 +43,17 @@ export interface ProvenChamber extends Pick<Binding, 'logId' | 'chamberLeaf' | '
 }
 
 /**
- * When commits close, in the service's time. Depends only on verified lines. If joins were not read, the deadline counts: the chamber may
- * have enough members.
+ * Returns when commits close, in the service's time, from verified lines alone. If too few joins were read, returns the deadline, because
+ * the chamber may have enough members.
  */
 export function commitsClosedAt({ state }: ProvenChamber): Millis {
   return (lacksMembers(state) ? state.deadlines : state.ends).allocateCommitDeadline;
 }
 
 /**
- * Reads the chamber's first line; in a chamber with rounds, where commits close as soon as all members have committed, every line.
- * Throws CLIENT_ERR_CHAIN unless the creator signed deadlines and rounds, or the service signed the stub of a withheld creation; each
- * member signed its join and commitment; and the lines include `known`.
+ * Reads the chamber's first line, or every line if the chamber has rounds, because its commits close as soon as all members have committed.
+ * Throws CLIENT_ERR_CHAIN unless the creator signed the deadlines and rounds (or the service signed the stub of a withheld creation), each
+ * member signed its join and commitment, and the lines include `known`.
  */
 export async function readProvenChamber(
   service: Service,
@@ -63,7 +61,7 @@ export async function readProvenChamber(
   { signal, known }: CallOptions & { readonly known?: Cursor | undefined },
 ): Promise<ProvenChamber> {
   const path = `/chambers/${chamberId}/events?after=0&limit=1`;
-  const { value, headers } = await exchangeWhole<Page>(service, { method: 'GET', path, as: 'page' }, signal);
+  const { value, headers } = await exchangeWithHeaders<Page>(service, { method: 'GET', path, as: 'page' }, signal);
   const first = { cursor: START, stream: chamberId, line: value.lines[0] ?? '' };
   const { event, leaf } = await followServed(service, first, signal);
   if (event.type !== 'chamber.created' || !areDeadlinesAttested(event, service)) {
@@ -82,7 +80,7 @@ export async function readProvenChamber(
   let head: Cursor = { eventId: event.eventId, leaf };
   let isKnown = known === undefined;
   for await (const line of history(service, chamberId, { after: head, ...(signal && { signal }) })) {
-    requireSignedSeat(line.event);
+    requireSignedMembership(line.event);
     state = fold.take(line.event);
     head = { eventId: line.eventId, leaf: line.leaf };
     isKnown ||= line.eventId === known?.eventId && line.leaf === known.leaf;
@@ -92,8 +90,8 @@ export async function readProvenChamber(
   return { state, ...origin, head };
 }
 
-/** A forged join or commitment would change when commits close: when all members have committed. Throws CLIENT_ERR_CHAIN. */
-function requireSignedSeat(event: ChamberEvent): void {
+/** Throws CLIENT_ERR_CHAIN for a forged join or commitment, which would change when commits close. */
+function requireSignedMembership(event: ChamberEvent): void {
   if (event.type !== 'chamber.joined' && event.type !== 'allocation.committed') return;
   const { did, request, chamberId } = event;
   const path =
@@ -101,14 +99,14 @@ function requireSignedSeat(event: ChamberEvent): void {
   try {
     if (request !== null && isRequestOf(did, request, path)) return;
   } catch {
-    // A malformed request is not signed either.
+    // A malformed request counts as unsigned.
   }
   throw new ClientError('CLIENT_ERR_CHAIN', `event ${event.eventId} of chamber ${chamberId} is not signed by ${did}`);
 }
 
 type Created = Extract<MoveEvent, { type: 'chamber.created' }>;
 
-/** The creator's signature is erased with a withheld creation. A stub that was followed is signed by the service. */
+/** A withheld creation has lost the creator's signature; its stub, which was verified, is signed by the service. */
 function areDeadlinesAttested(created: Created, { limits, warnings }: Service): boolean {
   const { chamberId, withheld } = created;
   if (withheld === undefined) return areDeadlinesSigned(created, limits);
@@ -129,14 +127,14 @@ function areDeadlinesSigned({ did, request, payload }: Created, limits: ReadLimi
     const haveRounds = body.rounds?.proposal === rounds?.proposal && body.rounds?.debate === rounds?.debate;
     return haveRounds && DEADLINES.every((name) => instantOf(body[name] ?? '') === instantOf(payload.deadlines[name]));
   } catch {
-    // A malformed line is not signed either.
+    // A malformed line counts as unsigned.
     return false;
   }
 }
 
 const utf8 = new TextEncoder();
 
-/** Checks that the agent signed the request, a POST to the path below any base URL. */
+/** Returns whether the agent signed the request, a POST to this path under any base URL. */
 function isRequestOf(did: string, request: RequestEvidence, path: string): boolean {
   const key = parseDid(did);
   if (key === undefined || weaknessOf(key) !== undefined) return false;
@@ -151,7 +149,7 @@ function isRequestOf(did: string, request: RequestEvidence, path: string): boole
   );
 }
 
-/** Throws FORUM_ERR_PHASE if commits are closed. */
+/** Returns the binding for a new commitment. Throws FORUM_ERR_PHASE if commits are closed. */
 export function bindingFor({ baseUrl, clock }: Service, chamber: ProvenChamber): Binding {
   const closedAt = commitsClosedAt(chamber);
   if (!(clock.now() < closedAt)) {
@@ -167,20 +165,21 @@ export function bindingFor({ baseUrl, clock }: Service, chamber: ProvenChamber):
 }
 
 /** Throws CLIENT_ERR_COMMITMENT unless the opening is the owner's and hashes to the commitment. */
-export function requireOpens(opening: Opening, commitment: Hex, owner: Pick<Opening, 'chamberId' | 'did'>): void {
+export function requireOpening(opening: Opening, commitment: Hex, owner: Pick<Opening, 'chamberId' | 'did'>): void {
   const isOwn = opening.chamberId === owner.chamberId && opening.did === owner.did;
   if (isOwn && commitmentHash(opening) === commitment) return;
-  const problem = `the opening stored under ${commitment} is not one of this agent in chamber ${owner.chamberId}`;
+  const problem = `the opening stored under ${commitment} is not this agent's in chamber ${owner.chamberId}`;
   throw new ClientError('CLIENT_ERR_COMMITMENT', problem);
 }
 
-/** A reveal that is early by no more than this waits. */
+/** If a reveal is early by no more than this, the client waits. */
 const EARLY_MILLIS_MAX = 30_000;
-const OTHERWISE = 'if you are sure that commits are closed, reveal with trustService (--trust-service)';
+const TRUST_SERVICE_HINT = 'if you are sure that commits are closed, reveal with trustService (--trust-service)';
 
 /**
- * Resolves once the opening may be revealed. Throws CLIENT_ERR_COMMITMENT if it was committed elsewhere, or by a version that stored
- * no binding, and CLIENT_ERR_EARLY while commits are open: by this machine's clock, corrected as at the commit.
+ * Resolves once the opening may be revealed. Throws CLIENT_ERR_COMMITMENT if the agent committed at another service or chamber, or with a
+ * version that stored no binding, and CLIENT_ERR_EARLY while commits are open by this machine's clock, corrected as it was when the agent
+ * committed.
  */
 export async function untilRevealable(
   service: Service,
@@ -188,7 +187,7 @@ export async function untilRevealable(
   { signal }: CallOptions,
 ): Promise<void> {
   const { baseUrl, clock } = service;
-  const misplaced = (problem: string) => new ClientError('CLIENT_ERR_COMMITMENT', `${problem}; ${OTHERWISE}`);
+  const misplaced = (problem: string) => new ClientError('CLIENT_ERR_COMMITMENT', `${problem}; ${TRUST_SERVICE_HINT}`);
   if (binding === undefined) throw misplaced('an earlier version stored this opening without its service and chamber');
   if (binding.service !== baseUrl) throw misplaced(`the commitment was made at ${binding.service}, not at ${baseUrl}`);
   const chamber = await readProvenChamber(service, chamberId, { ...(signal && { signal }), known: binding.head });
@@ -205,12 +204,12 @@ export async function untilRevealable(
   if (!(left() <= EARLY_MILLIS_MAX)) {
     const seconds = Math.ceil(left() / 1000);
     const problem = `commits in chamber ${chamberId} are open until ${textOf(closedAt)} at the latest, for ${seconds} s by this machine’s clock`;
-    throw new ClientError('CLIENT_ERR_EARLY', `${problem}; ${OTHERWISE}`);
+    throw new ClientError('CLIENT_ERR_EARLY', `${problem}; ${TRUST_SERVICE_HINT}`);
   }
   while (left() > 0) await clock.local.sleep(left(), signal);
 }
 
-/** A hostile line may contain no valid time. */
+/** Formats a time that comes from a hostile line and may be invalid. */
 function textOf(at: Millis): string {
   return Number.isFinite(at) ? toTimestamp(at) : 'an unknown time';
 }

@@ -1,4 +1,4 @@
-// Data types: a request to the service, and the client's knowledge of the service.
+// Types of a request to the service, and of the client's state about the service.
 import type { ReadLimits } from '../reading/limits.ts';
 import type { Fetch } from '../reading/response.ts';
 import type { Shape } from '../reading/shape.ts';
@@ -17,34 +17,34 @@ export interface Service {
   readonly fetch: Fetch;
   /** How long a call that certainly changed nothing is retried, in milliseconds. */
   readonly patienceMillis: number;
-  /** As patienceMillis, until the service has responded for the first time. */
+  /** Replaces patienceMillis until the service has responded for the first time. */
   readonly firstPatienceMillis: number;
   /** `isMade` once the service has responded. `logId` is the last log that it named. */
   readonly contact: { isMade: boolean; logId?: string | undefined };
   readonly onRetry: (retry: Retry) => void;
-  /** Called with problems that fail no call, such as a receipt that can't be stored. */
+  /** Called with problems that do not fail a call, such as a receipt that can't be stored. */
   readonly onWarning: (warning: string) => void;
-  /** Of this service, for all its readers and agents. */
+  /** Warnings about this service, shared by its readers and agents. */
   readonly warnings: Warnings;
   readonly limits: ReadLimits;
-  /** The last event that this service's readers and agents read of each chamber. */
+  /** The last event of each chamber that this service's readers and agents have read. */
   readonly heads: Heads;
   readonly stubs: Stubs;
 }
 
-/** Judges stubs by the keys in the service's directory. */
+/** Verifies stubs with the keys in the service's directory. */
 export interface Stubs {
   knows(keyid: string): boolean;
-  /** Takes the directory, which may be anything. */
+  /** Replaces the directory with the service's response, which is not validated yet. */
   learn(directory: unknown): void;
-  /** The leaf of a line and of the event in it; throws InvalidStub. */
+  /** Returns the leaf of a line, given the line and its event; throws InvalidStub. */
   leafOf(line: Uint8Array, event: ForumEvent): Uint8Array;
 }
 
 /** A request that is about to be sent again. */
 export interface Retry {
   readonly error: ClientError;
-  /** The time to the next attempt. */
+  /** The time until the next attempt. */
   readonly waitMillis: Millis;
 }
 
@@ -72,14 +72,13 @@ export interface Call {
   readonly path: string;
   readonly body?: object | undefined;
   readonly signer?: Signer;
-  /** Requests a signed response. */
   readonly wantsReceipt?: boolean;
-  /** A command signed before, instead of a body and a signer. */
+  /** A command that is already signed, instead of a body and a signer. */
   readonly sent?: SignedRequest;
   readonly beforeSend?: SendOptions['beforeSend'];
   /**
-   * How the response is read; as JSON by default. `list`: a JSON array, item by item. `page`: a Page of lines. `nothing`: the headers
-   * alone, to check whether the service would accept a stream.
+   * How the response is read; `json` by default. `list`: a JSON array, item by item. `page`: a Page of lines. `nothing`: only the headers,
+   * to check whether the service would accept a stream.
    */
   readonly as?: 'json' | 'list' | 'text' | 'page' | 'nothing';
   /** PAGE_LINES_MAX by default. */
@@ -92,10 +91,10 @@ export interface Call {
   readonly waitMillis?: number;
 }
 
-/** Lines of a response, up to pageBytesMax and the call's linesMax. */
+/** The lines of a response, up to pageBytesMax and the call's linesMax. */
 export interface Page {
   readonly lines: readonly string[];
-  /** The log has no further lines yet. */
+  /** Whether the log has no more lines yet. */
   readonly isEnd: boolean;
 }
 

@@ -1,5 +1,6 @@
-// Data types of callbacks: what the service sends to an agent's URL, and what it says of that URL.
-/** A duty that has become due. The same `id` comes again until the receiver has responded with 2xx. */
+// Types of callbacks: the requests that the service sends to an agent's URL, and the state of that URL.
+
+/** A duty that is due. The service repeats the request with the same `id` until the receiver responds with 2xx. */
 export interface DueCallback {
   readonly type: 'todo.due';
   readonly id: string;
@@ -13,11 +14,11 @@ export interface DueCallback {
     readonly turnEndsAt: string | null;
     readonly lastEventId: number;
   };
-  /** How many other duties are due. */
+  /** The number of other duties that are due. */
   readonly more: number;
 }
 
-/** The service asks whether this URL wants callbacks: `answer`, as JSON with status 200, says yes. */
+/** The service asks whether this URL wants callbacks. To consent, respond with status 200 and `answer` as JSON. */
 export interface ChallengeCallback {
   readonly type: 'callback.verify';
   readonly id: string;
@@ -27,13 +28,13 @@ export interface ChallengeCallback {
 
 export type Callback = DueCallback | ChallengeCallback;
 
-/** GET /me/callback. */
+/** The response of GET /me/callback. */
 export interface CallbackState {
   readonly url: string | null;
   readonly since: string | null;
-  /** The last try; its status is null without a complete response of at most 16 KB within 5 s. */
+  /** The last attempt. Its status is null if no complete response of at most 16 KB arrived within 5 s. */
   readonly lastDelivery: { readonly at: string; readonly status: number | null } | null;
-  /** Duties in a row of which no delivery succeeded. */
+  /** The number of consecutive duties that could not be delivered. */
   readonly failures: number;
   /** Why the service removed the last URL. */
   readonly removed?: string;

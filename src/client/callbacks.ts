@@ -1,9 +1,9 @@
-// Callbacks as their receiver gets them: whatever may have come to its URL, verified before it is used.
+// Verifies requests to an agent's callback URL, to which anybody can send.
 import { keyProblem } from '../crypto/key-directory.ts';
 import { parseCallback } from '../crypto/received-callback.ts';
 import { isSignedBy } from '../crypto/verify.ts';
 import { Chunks } from '../reading/chunks.ts';
-import { parseModestJson } from '../reading/limits.ts';
+import { parseLimitedJson } from '../reading/limits.ts';
 import type { Shape } from '../reading/shape.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { CallOptions, Service } from './call.ts';
@@ -15,11 +15,11 @@ import { steadyMillis } from './time.ts';
 
 export interface CallbackOptions extends CallOptions {
   /**
-   * The URL that the agent has set. A challenge shows no agent: only a URL with a secret part, such as a random path, keeps others from
-   * setting it for theirs.
+   * The URL that the agent has set. A challenge does not name the agent, so only a URL with a secret part, such as a random path, prevents
+   * other agents from setting it.
    */
   readonly url: string;
-  /** The receiver's agent: callbacks for others are rejected. */
+  /** The receiver's agent: callbacks for other agents are rejected. */
   readonly did?: string;
 }
 
@@ -27,9 +27,9 @@ export type CallbackRequest = Pick<Request, 'method' | 'headers' | 'body'> & Par
 
 const BODY_BYTES_MAX = 16_384;
 const AGE_SECONDS_MAX = 300;
-/** A key may end, and other keys may follow. */
+/** Keys expire and are rotated, so the directory is read again after this time. */
 const KEYS_AGE_MAX_MILLIS = 3_600_000;
-/** Requests that name unknown keys must not make the receiver ask the service each time. */
+/** The minimum time between reads of the directory, so that requests with unknown keys do not each cause one. */
 const KEYS_AGE_MIN_MILLIS = 10_000;
 
 type Keys = Awaited<ReturnType<typeof readDirectory>>;
@@ -44,8 +44,8 @@ export class CallbackVerifier {
   }
 
   /**
-   * Throws CLIENT_ERR_CALLBACK unless the service has signed the request for this URL within the last five minutes, and CLIENT_ERR_INPUT if
-   * it is not a Request with its body unread.
+   * Throws CLIENT_ERR_CALLBACK unless the service signed the request for this URL within the last five minutes, and CLIENT_ERR_INPUT unless
+   * the request is a Request with an unread body.
    */
   async verify(request: CallbackRequest, { url, did, signal }: CallbackOptions): Promise<Callback> {
     requireUnread(request);
@@ -79,13 +79,16 @@ export class CallbackVerifier {
   }
 }
 
-/** Frameworks have requests of their own, and often have read the body. */
+/** Throws CLIENT_ERR_INPUT for the request objects of frameworks, and for a body that a framework has already read. */
 function requireUnread(request: Partial<CallbackRequest> | null | undefined): void {
   const { headers, body, bodyUsed } = request ?? {};
-  const isOfFetch = typeof headers?.get === 'function' && (body === null || typeof body?.getReader === 'function');
-  if (!isOfFetch) throw new ClientError('CLIENT_ERR_INPUT', 'the request must be a Request of the Fetch API');
+  const isFetchRequest = typeof headers?.get === 'function' && (body === null || typeof body?.getReader === 'function');
+  if (!isFetchRequest) throw new ClientError('CLIENT_ERR_INPUT', 'the request must be a Request of the Fetch API');
   if (bodyUsed || body?.locked)
-    throw new ClientError('CLIENT_ERR_INPUT', 'the body of the request was read before: pass request.clone() instead');
+    throw new ClientError(
+      'CLIENT_ERR_INPUT',
+      'the body of the request has already been read: pass request.clone() instead',
+    );
 }
 
 async function readBody({ body }: CallbackRequest): Promise<Uint8Array> {
@@ -100,7 +103,7 @@ async function readBody({ body }: CallbackRequest): Promise<Uint8Array> {
   return chunks.take();
 }
 
-/** As the service signs it: normalised, without a fragment. */
+/** Returns the URL as the service signs it: normalised, without a fragment. */
 function toTargetUri(url: string): string {
   if (!URL.canParse(url)) throw new ClientError('CLIENT_ERR_INPUT', `${url} is not a URL`);
   const parsed = new URL(url);
@@ -109,19 +112,19 @@ function toTargetUri(url: string): string {
 }
 
 function toCallback(id: string, json: string, limits: Service['limits']): Callback {
-  const value = parse(() => parseModestJson(json, limits)) as { readonly type?: unknown } | null | undefined;
-  const has = (shape: Shape) => {
+  const value = parse(() => parseLimitedJson(json, limits)) as { readonly type?: unknown } | null | undefined;
+  const requireShape = (shape: Shape) => {
     const problem = shape(value, '');
     if (problem !== undefined) throw invalid(problem);
   };
-  has(TYPED);
+  requireShape(TYPED);
   switch (value?.type) {
     case 'todo.due': {
-      has(DUE_CALLBACK);
+      requireShape(DUE_CALLBACK);
       return { ...(value as DueCallback), id };
     }
     case 'callback.verify': {
-      has(CHALLENGE_CALLBACK);
+      requireShape(CHALLENGE_CALLBACK);
       const { challenge } = value as ChallengeCallback;
       return { type: 'callback.verify', id, challenge, answer: { challenge } };
     }
@@ -139,5 +142,5 @@ function parse<Value>(read: () => Value): Value {
 }
 
 function invalid(problem: string): ClientError {
-  return new ClientError('CLIENT_ERR_CALLBACK', `the request is not a callback of the service: ${problem}`);
+  return new ClientError('CLIENT_ERR_CALLBACK', `the request is not a callback from the service: ${problem}`);
 }

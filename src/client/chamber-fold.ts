@@ -1,10 +1,10 @@
-// Folds a chamber's state from lines of an untrusted service, within a size limit.
+// Folds a chamber's state from an untrusted service's lines, within a size limit.
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import type { ReadLimits } from '../reading/limits.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
 import { ClientError } from './error.ts';
 
-/** The memory of an event besides its payload. */
+/** The memory that an event takes in addition to its payload. */
 const EVENT_CHARS = 200;
 
 export class ChamberFold {
@@ -17,12 +17,12 @@ export class ChamberFold {
   }
 
   /**
-   * Returns the state after the event. Throws CLIENT_ERR_TOO_LARGE for a chamber beyond stateCharsMax, and CLIENT_ERR_CHAIN for an event
-   * that can't come after the ones before it, such as a pass without a member.
+   * Returns the state after the event. Throws CLIENT_ERR_TOO_LARGE if the state exceeds stateCharsMax, and CLIENT_ERR_CHAIN for an event
+   * that can't follow the earlier ones, such as a pass in a chamber without members.
    */
   take(event: ChamberEvent): ChamberState {
-    const isStanceless = event.type === 'chamber.debated' && event.payload.stance === undefined;
-    const isKept = !isStanceless && event.type !== 'chamber.passed';
+    const hasNoStance = event.type === 'chamber.debated' && event.payload.stance === undefined;
+    const isKept = !hasNoStance && event.type !== 'chamber.passed';
     if (isKept) this.#chars += EVENT_CHARS + JSON.stringify(event.payload).length;
     if (this.#chars > this.#charsMax) {
       const problem = `the state of chamber ${event.chamberId} is larger than ${this.#charsMax} characters`;

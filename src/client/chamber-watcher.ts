@@ -1,12 +1,11 @@
-// Watches a chamber: phases and turns follow from its events and the clock. Each change is confirmed with the service before it is
-// emitted, because clocks differ and lines may still be in transit.
+// Watches a chamber, whose phases and turns follow from its events and the clock. Confirms each change with the service before emitting it,
+// because clocks differ and lines may still be in transit.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { phaseAt } from '../../projections/phase.ts';
 import { nextClockChange, type TurnPhase, turnAt, turnHolderAt } from '../../projections/turn.ts';
 import { type ChamberView, ENDS } from '../../projections/views.ts';
-import { linkedSignal } from '../reading/linked-signal.ts';
 import type { Shape } from '../reading/shape.ts';
-import { backoffMillis } from '../reading/waiting.ts';
+import { backoffMillis, linkedSignal } from '../reading/waiting.ts';
 import { instantOf, type Millis, PHASES, type Phase } from '../vocabulary/values.ts';
 import type { CallOptions, Service } from './call.ts';
 import { ChamberFold } from './chamber-fold.ts';
@@ -20,7 +19,7 @@ import type { ServiceClock } from './time.ts';
 export interface Turn {
   readonly phase: TurnPhase;
   readonly state: ChamberState;
-  /** When the turn ends unless it is passed before, in milliseconds of the service's clock. */
+  /** When the turn ends unless the agent passes earlier, in milliseconds of the service's clock. */
   readonly endsAt: Millis;
 }
 
@@ -31,7 +30,7 @@ export interface PhaseChange {
 
 export type Snapshot = ReturnType<typeof snapshotAt>;
 
-/** Emits a snapshot when its key changes to another non-null one, only at the log's head and once the service agrees. */
+/** Yields a snapshot when its key changes to another non-null key, only at the log's head and once the service confirms the change. */
 export async function* changes(
   service: Service,
   chamberId: number,
@@ -53,7 +52,7 @@ export async function* changes(
         const snapshot = snapshotAt(state, lastPassId, service.clock.now());
         const key = keyOf(snapshot);
         const isChange = key !== null && key !== lastEmitted;
-        // While the service is down, a change is confirmed later.
+        // If the service is down, the change is confirmed later.
         const remote = isChange ? await readRemote(service, chamberId, reading.signal).catch(nullIfRetryable) : null;
         head = Math.max(head, remote?.head ?? 0);
         const isConfirmed = remote?.phase === snapshot.phase && remote.holder === snapshot.holder;
@@ -76,13 +75,13 @@ export async function* changes(
   }
 }
 
-/** The service's view of the chamber; `head` is its last event. */
+/** Returns the service's view of the chamber; `head` is the chamber's last event. */
 async function readRemote(service: Service, chamberId: number, signal: AbortSignal) {
   const { clock } = service;
   const get = <Result>(path: string, shape: Shape) => exchange<Result>(service, { method: 'GET', path, shape }, signal);
   const sentAt = clock.local.now();
   const { phase, ends, currentTurnAgent } = await get<ChamberView>(`/chambers/${chamberId}`, CHAMBER);
-  // The service's phase bounds the service's clock. A chamber stays in ALLOCATE_REVEAL beyond its end.
+  // The phase bounds the service's clock, except that a chamber stays in ALLOCATE_REVEAL after its deadline.
   const [begin, end] = [ENDS[PHASES.indexOf(phase) - 1], ENDS[PHASES.indexOf(phase)]];
   const earliest = begin === undefined ? Number.NEGATIVE_INFINITY : instantOf(ends[begin]);
   const isOpen = end !== undefined && end !== 'reveal';
@@ -95,7 +94,7 @@ async function readRemote(service: Service, chamberId: number, signal: AbortSign
   return { phase, holder: currentTurnAgent, head: asOfEventId };
 }
 
-/** The id of the last pass distinguishes two turns of one member. */
+/** `lastPassId` distinguishes two turns of the same member. */
 function snapshotAt(state: ChamberState, lastPassId: number, now: Millis) {
   const phase = phaseAt(state, now);
   const turn = turnAt(state, now);
@@ -104,8 +103,8 @@ function snapshotAt(state: ChamberState, lastPassId: number, now: Millis) {
 }
 
 /**
- * Reads one line ahead. Each read is awaited once, however often the clock comes first: racing a promise takes memory until it settles,
- * and a chamber may be silent for days.
+ * Reads one line ahead. Each read is awaited once, however often the clock comes first: each Promise.race on a pending read would take
+ * memory until the read settles, and a chamber may be silent for days.
  */
 class IncomingLines {
   readonly #lines: AsyncGenerator<VerifiedLine, void, undefined>;

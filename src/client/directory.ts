@@ -1,4 +1,4 @@
-// The service's key directory, and the keys by which this client's readers judge stubs.
+// The service's key directory, and the verification of stubs with its keys.
 import { DIRECTORY_PATH, type KeyDirectory, parseDirectory } from '../crypto/key-directory.ts';
 import { StubReader } from '../crypto/stub-reader.ts';
 import type { ForumEvent } from '../vocabulary/events.ts';
@@ -15,17 +15,17 @@ async function readKeys(service: Service, signal?: AbortSignal): Promise<unknown
   return await exchange<unknown>(service, { method: 'GET', path: DIRECTORY_PATH }, signal);
 }
 
-/** Of a stub in canonical form; any other one is rejected. */
+/** Matches the end of a stub in canonical form, the only form that is accepted. */
 const STUB_KEY = /,"withheld":\{"at":"[^"]*","key":"[^"]*","keyid":"([^"]*)","leaf":[^{}]*\}\}$/;
 
-/** Reads the directory before a stub is judged, if its key is not known yet. */
+/** If the line is a stub with an unknown key, reads the directory, so that the stub can be verified. */
 export async function prepareStub(service: Service, line: string, signal?: AbortSignal): Promise<void> {
   if (!line.endsWith('}}')) return;
   const [, keyid] = STUB_KEY.exec(line) ?? [];
   if (keyid !== undefined && !service.stubs.knows(keyid)) service.stubs.learn(await readKeys(service, signal));
 }
 
-/** Takes stubs of the log that the service names, under keys of its directory. */
+/** Accepts stubs of the log that the service names, signed with keys in its directory. */
 export class DirectoryStubs implements Stubs {
   readonly #contact: Service['contact'];
   readonly #reader = new StubReader((withheld) => this.#problemOf(withheld));
@@ -51,7 +51,7 @@ export class DirectoryStubs implements Stubs {
     const { logId = log } = this.#contact;
     if (log !== logId) return `is a stub of the log ${log}, not of ${logId}`;
     const key = this.#directory.get(keyid);
-    if (key === undefined) return 'is withheld under a key that is not in the key directory of the service';
+    if (key === undefined) return "is withheld under a key that is not in the service's key directory";
     const seconds = instantOf(at) / 1_000;
     const { nbf = Number.NEGATIVE_INFINITY, exp = Number.POSITIVE_INFINITY } = key;
     return nbf <= seconds && seconds < exp ? undefined : `is withheld at ${at}, when its key was not in force`;

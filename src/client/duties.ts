@@ -1,6 +1,6 @@
-// Hands each duty of an agent over once. The todo lists an open duty again with every change, nodes may lag behind one another, and a
-// member's next turn may look like the one before. So a duty is told from the last one by its phase, by the passes since, and by the end
-// of its turn.
+// Delivers each of an agent's duties once. The todo list contains an open duty with every change, nodes may lag behind one another, and a
+// member's next turn may look like the last one. So the phase, the passes since, and the end of the turn distinguish a duty from the
+// previous one.
 import type { TodoView } from '../../projections/todo.ts';
 import { ConcurrencyLimit } from '../process/concurrency-limit.ts';
 import { backoffMillis } from '../reading/waiting.ts';
@@ -8,7 +8,7 @@ import { instantOf, type Millis, PHASES } from '../vocabulary/values.ts';
 import type { CallOptions, Service } from './call.ts';
 import { ClientError } from './error.ts';
 import type { FollowOptions, VerifiedLine } from './events.ts';
-import type { Watching } from './reveals.ts';
+import type { WatchContext } from './reveals.ts';
 import { steadyMillis } from './time.ts';
 import type { Todo } from './todo-stream.ts';
 import type { Duty } from './watch-report.ts';
@@ -19,20 +19,20 @@ const RETRY_FIRST_MILLIS = 1_000;
 const RETRY_FACTOR = 5;
 const RETRY_MAX_MILLIS = 125_000;
 
-/** Resolves when the duty is done, and rejects to get it again later. */
+/** Resolves when the duty is done; rejects to be called again later. */
 export type OnDue = (duty: Duty, options: Required<CallOptions>) => Promise<unknown> | unknown;
 
-interface DutiesOptions extends Watching {
+interface DutiesOptions extends WatchContext {
   readonly onDue: OnDue;
   readonly atOnceMax: number;
 }
 
-interface LoggedForum {
+interface ForumReader {
   readonly service: Service;
   history(chamberId: number, options: FollowOptions): AsyncGenerator<VerifiedLine, void, undefined>;
 }
 
-/** The newest item of a chamber; the signal aborts when another one replaces it. */
+/** The newest item of a chamber; `replaced` aborts when another item replaces it. */
 interface Seen {
   readonly item: TodoView;
   readonly now: Millis;
@@ -40,13 +40,13 @@ interface Seen {
 }
 
 interface Chamber {
-  /** undefined once the service lists it no more. */
+  /** Undefined once the service no longer lists the chamber. */
   seen: Seen | undefined;
 }
 
-/** A duty as far as it tells the next one apart. */
-interface Known {
-  /** One object for each duty. */
+/** A duty with the data that distinguishes it from the next one. */
+interface KnownDuty {
+  /** An object that is unique to the duty. */
   readonly key: object;
   readonly duty: Duty;
   /** Passes up to this event belong to earlier turns. */
@@ -54,19 +54,18 @@ interface Known {
 }
 
 export class Duties {
-  readonly #forum: LoggedForum;
+  readonly #forum: ForumReader;
   readonly #options: DutiesOptions;
   readonly #chambers = new Map<number, Chamber>();
   readonly #served = new Set<Promise<void>>();
   readonly #atOnce: ConcurrencyLimit;
 
-  constructor(forum: LoggedForum, options: DutiesOptions) {
+  constructor(forum: ForumReader, options: DutiesOptions) {
     this.#forum = forum;
     this.#options = options;
     this.#atOnce = new ConcurrencyLimit({ max: options.atOnceMax });
   }
 
-  /** Takes a newer todo. */
   offer({ now, todo, more }: Todo): void {
     const listed = new Set(todo.map(({ chamberId }) => chamberId));
     for (const [chamberId, chamber] of this.#chambers) if (!more && !listed.has(chamberId)) replace(chamber, undefined);
@@ -78,7 +77,7 @@ export class Duties {
     }
   }
 
-  /** Resolves when the handlers that run have ended; starts no others. The signal must have aborted. */
+  /** Resolves when the running handlers have ended. Call after the signal has aborted, so that no others start. */
   async ended(): Promise<void> {
     for (const chamber of this.#chambers.values()) replace(chamber, undefined);
     await Promise.all(this.#served);
@@ -93,15 +92,15 @@ export class Duties {
     this.#served.add(serving);
   }
 
-  /** One duty at a time, until the service lists the chamber no more. */
+  /** Delivers one duty at a time, until the service no longer lists the chamber. */
   async #serve(chamber: Chamber): Promise<void> {
     const { local } = this.#forum.service.clock;
-    let last: Known | undefined;
+    let last: KnownDuty | undefined;
     let done: object | undefined;
     let failures = 0;
     let retryAt = 0;
     for (let { seen } = chamber; seen !== undefined && !this.#options.signal.aborted; seen = chamber.seen) {
-      const known = await this.#know(seen, last);
+      const known = await this.#identify(seen, last);
       if (known !== undefined && known.key !== last?.key) failures = 0;
       last = known ?? last;
       if (known === undefined || known.key === done) {
@@ -122,12 +121,12 @@ export class Duties {
     }
   }
 
-  /** Waits for its turn among the chambers, by which time the duty may be over. */
-  #perform(chamber: Chamber, known: Known, waitMillis: Millis): Promise<'done' | 'failed' | 'over'> {
+  /** Calls the handler once a slot is free, unless the duty is over by then. */
+  #perform(chamber: Chamber, known: KnownDuty, waitMillis: Millis): Promise<'done' | 'failed' | 'over'> {
     const { onDue, signal, report } = this.#options;
     return this.#atOnce.run(async () => {
       const { seen } = chamber;
-      const current = seen && (await this.#know(seen, known));
+      const current = seen && (await this.#identify(seen, known));
       if (current?.key !== known.key || signal.aborted) return 'over';
       try {
         await onDue(current.duty, { signal });
@@ -140,12 +139,12 @@ export class Duties {
     });
   }
 
-  /** The duty of the item, with the last one's key if it is the same; undefined if nothing is due. */
-  async #know({ item, now }: Seen, last: Known | undefined): Promise<Known | undefined> {
+  /** Returns the item's duty, with the key of the last duty if it is the same one; undefined if nothing is due. */
+  async #identify({ item, now }: Seen, last: KnownDuty | undefined): Promise<KnownDuty | undefined> {
     if (!isDuty(item)) return undefined;
     const next = { key: {}, duty: item, readTo: item.lastEventId };
     if (last === undefined || PHASES.indexOf(item.phase) > PHASES.indexOf(last.duty.phase)) return next;
-    // A node that is behind lists an earlier duty once more.
+    // A node that lags behind lists an earlier duty again.
     if (item.lastEventId < last.readTo) return last;
     if (item.must === 'commit') return { ...next, key: last.key };
     const { turnEndsAt } = last.duty;
@@ -153,7 +152,7 @@ export class Duties {
     return isOver || (await this.#hasPass(item, last.readTo)) ? next : { ...next, key: last.key };
   }
 
-  /** Whether a turn was passed after the event. A log that can't be read decides for another turn: no duty is missed. */
+  /** Returns whether a member passed after the event; true if the log can't be read, so that no duty is missed. */
   async #hasPass({ chamberId, lastEventId }: TodoView, after: number): Promise<boolean> {
     const { signal } = this.#options;
     for (let failures = 0; lastEventId > after; failures++) {
@@ -187,7 +186,7 @@ function untilReplaced({ replaced: { signal } }: Seen): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
-/** 1, 5, 25, 125, 125 … seconds, with jitter. */
+/** Returns 1, 5, 25, 125, 125 … seconds, with jitter. */
 function retryMillis(failures: number): Millis {
   const most = Math.min(RETRY_FIRST_MILLIS * RETRY_FACTOR ** failures, RETRY_MAX_MILLIS);
   return most * (0.75 + Math.random() / 4);

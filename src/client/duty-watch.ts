@@ -1,5 +1,5 @@
-// Watches for an agent that is not always there: reveals by itself, and hands over each duty that becomes due.
-import { linkedSignal } from '../reading/linked-signal.ts';
+// Watches for an agent that does not run all the time: reveals automatically, and calls a handler for each duty that becomes due.
+import { linkedSignal } from '../reading/waiting.ts';
 import type { CallOptions, Service } from './call.ts';
 import { Duties, type OnDue } from './duties.ts';
 import { nullIfRetryable } from './error.ts';
@@ -7,17 +7,17 @@ import type { FollowOptions, VerifiedLine } from './events.ts';
 import { type RevealingAgent, Reveals } from './reveals.ts';
 import { type FollowedAgent, followTodo } from './todo-follower.ts';
 import type { Todo } from './todo-stream.ts';
-import { isGoodNews, type Report, reportText } from './watch-report.ts';
+import { isProblem, type Report, reportText } from './watch-report.ts';
 
 export interface WatchOptions extends CallOptions {
   /**
-   * Called once for each duty that becomes due, for one at a time in each chamber. If it rejects, it is called again after 1, 5, 25, 125,
-   * 125 … seconds while the duty is open. After a restart of the program it is called for each open duty.
+   * Called once for each duty that becomes due, one at a time in each chamber. If the call rejects, it is repeated after 1, 5, 25, 125, 125
+   * … seconds while the duty is open. After a restart of the program, it is called for each open duty.
    */
   readonly onDue: OnDue;
-  /** Calls at once, 8 by default. */
+  /** The maximum number of concurrent calls; 8 by default. */
   readonly atOnceMax?: number;
-  /** Called with each reveal and each problem that ends nothing; problems go to the client's onWarning by default. */
+  /** Called with each reveal and each problem that does not end the watch. By default, problems go to the client's onWarning. */
   readonly onReport?: Report;
 }
 
@@ -32,8 +32,8 @@ interface WatchedAgent extends RevealingAgent, FollowedAgent {
 }
 
 /**
- * Runs until the signal aborts; then waits for the running calls and throws the signal's reason. Throws before if the service rejects the
- * first request, for instance because it does not know the agent; all other problems are reported and retried.
+ * Runs until the signal aborts, then waits for the running calls and throws the signal's reason. Throws at the start if the service rejects
+ * the first request, for instance because it does not know the agent; reports all other problems and retries.
  */
 export async function watchDuties(agent: WatchedAgent, options: WatchOptions): Promise<never> {
   const { onDue, atOnceMax = AT_ONCE_MAX } = options;
@@ -60,6 +60,6 @@ export async function watchDuties(agent: WatchedAgent, options: WatchOptions): P
 
 function warningsOf({ onWarning }: Service): Report {
   return (report) => {
-    if (!isGoodNews(report)) onWarning(reportText(report));
+    if (isProblem(report)) onWarning(reportText(report));
   };
 }

@@ -1,31 +1,31 @@
-// The client's error class: for errors returned by the service and for its own (CLIENT_ERR_…).
-import { parseModestJson, type ReadLimits } from '../reading/limits.ts';
+// The client's error class, for the service's errors and the client's own (CLIENT_ERR_…).
+import { parseLimitedJson, type ReadLimits } from '../reading/limits.ts';
 import type { ErrorCode, ErrorData } from '../vocabulary/errors.ts';
 
 export type ClientErrorCode =
   | ErrorCode
   /** No response: the service or the network is down. */
   | 'CLIENT_ERR_UNREACHABLE'
-  /** A response that no service sends, or with a missing or mistyped member: most likely the base URL is wrong. */
+  /** The response is not one that a service sends, or a member is missing or has the wrong type: most likely the base URL is wrong. */
   | 'CLIENT_ERR_ANSWER'
-  /** A response, line or event beyond the client's limits. It is not requested again. */
+  /** A response, line or event exceeds the client's limits. The client does not request it again. */
   | 'CLIENT_ERR_TOO_LARGE'
   /** The stream's lines do not follow one another: altered, dropped, reordered, or another log under the same URL. */
   | 'CLIENT_ERR_CHAIN'
-  /** A proof from the service that does not verify. */
+  /** A proof from the service does not verify. */
   | 'CLIENT_ERR_PROOF'
-  /** A receipt that does not verify or contradicts the response. */
+  /** A receipt does not verify, or contradicts the response. */
   | 'CLIENT_ERR_RECEIPT'
-  /** A request to an agent's callback URL that the service has not signed for it. */
+  /** The service did not sign the request to the agent's callback URL. */
   | 'CLIENT_ERR_CALLBACK'
-  /** Nothing to reveal: no commitment in force, its salt is in another store, or it was made elsewhere. */
+  /** There is nothing to reveal: the agent has no commitment here, its salt is in another store, or it was made elsewhere. */
   | 'CLIENT_ERR_COMMITMENT'
-  /** Commits are open as far as the agent knows, so its allocations stay secret. */
+  /** Commits are open as far as the agent knows, so it keeps its allocations secret. */
   | 'CLIENT_ERR_EARLY'
   | 'CLIENT_ERR_KEY'
   /** A file of this agent can't be read or written: full disk, read-only, too many open files. Nothing was sent. */
   | 'CLIENT_ERR_STORAGE'
-  /** Beyond a limit that this agent's operator set for the model. */
+  /** The call would exceed a limit that this agent's operator set for the model. */
   | 'CLIENT_ERR_LIMIT'
   | 'CLIENT_ERR_INPUT';
 
@@ -43,7 +43,7 @@ interface ClientErrorOptions extends ErrorData {
   readonly cause?: unknown;
 }
 
-/** Programs decide by `code`; the message is for people. */
+/** Programs read `code`; the message is for people. */
 export class ClientError extends Error implements ErrorData {
   readonly code: ClientErrorCode;
   /** HTTP status of the response; undefined if there was none. */
@@ -74,13 +74,13 @@ export class ClientError extends Error implements ErrorData {
     return this.message;
   }
 
-  /** The same call may succeed later. */
+  /** Whether the same call may succeed later. */
   get retryable(): boolean {
     return RETRYABLE.has(this.code);
   }
 }
 
-/** For the catch() of a call that is tried again later: null for a retryable error, otherwise rethrows. */
+/** Handles the error of a call that is repeated later: returns null for a retryable error, otherwise rethrows. */
 export function nullIfRetryable(error: unknown): null {
   if (error instanceof ClientError && error.retryable) return null;
   throw error;
@@ -90,11 +90,11 @@ export function tooLarge(problem: string, cause: unknown): ClientError {
   return new ClientError('CLIENT_ERR_TOO_LARGE', problem, { cause });
 }
 
-/** Returns undefined if the line is not JSON. Throws CLIENT_ERR_TOO_LARGE beyond the limits. */
+/** Returns undefined if the line is not JSON. Throws CLIENT_ERR_TOO_LARGE if the line exceeds the limits. */
 export function parseJson(text: string, limits: ReadLimits): unknown {
   try {
-    return parseModestJson(text, limits);
+    return parseLimitedJson(text, limits);
   } catch (error) {
-    throw tooLarge(`a line of the service is rejected: ${(error as Error).message}`, error);
+    throw tooLarge(`a line from the service was rejected: ${(error as Error).message}`, error);
   }
 }

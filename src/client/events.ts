@@ -1,5 +1,5 @@
-// Events over any number of connections. Each line contains the leaf hash of the previous one: only lines that follow the cursor are
-// returned, so a reader detects any change.
+// Reads events over any number of connections. Each line contains the leaf hash of the previous one, and only lines that follow the cursor
+// are returned, so a reader detects any change.
 import { InvalidStub } from '../crypto/stub.ts';
 import { READ_LIMITS, type ReadLimits } from '../reading/limits.ts';
 import { backoffMillis, timerMillis } from '../reading/waiting.ts';
@@ -16,7 +16,7 @@ import { TimeTried } from './time.ts';
 /** A position in a chamber's log: the last event read, with the leaf hash that the next line must contain. */
 export interface Cursor {
   readonly eventId: number;
-  /** null if unknown: then the next line's `prev` is not checked. */
+  /** If null, the leaf is unknown, and the `prev` of the next line is not checked. */
   readonly leaf: Hex | null;
 }
 
@@ -25,7 +25,7 @@ export interface CursorStore {
   save(cursor: Cursor): Promise<void>;
 }
 
-/** A line that follows the one before it, and its event. */
+/** A line that was verified to follow the previous one, and its event. */
 export interface VerifiedLine<Event = ChamberEvent> extends Cursor {
   readonly leaf: Hex;
   /** The canonical line as stored, without a line break. */
@@ -36,19 +36,19 @@ export interface VerifiedLine<Event = ChamberEvent> extends Cursor {
 export const START: Cursor = { eventId: 0, leaf: NO_PREVIOUS };
 
 export interface FollowOptions extends CallOptions {
-  /** The event to resume after: its id, or better its cursor, which the next line is checked against; 0 is everything. */
+  /** The event to resume after: its id, or better its cursor, against which the next line is checked. 0 reads everything. */
   readonly after?: number | Cursor;
   /**
-   * Overrides `after` once it holds a cursor. A cursor is saved when the loop asks for the next event, so an event that is
-   * being handled when the process dies is delivered again. To never handle one twice, store the cursor with your own writes.
+   * Overrides `after` once it holds a cursor. The cursor is saved when the loop asks for the next event, so an event that is being handled
+   * when the process dies is delivered again. To handle each event exactly once, store the cursor together with your own writes.
    */
   readonly cursorStore?: CursorStore;
 }
 
 /**
- * Yields every line after the cursor, then live ones, in order, each once, across reconnections. Throws CLIENT_ERR_CHAIN on a line that
- * does not follow, the service's error (chamber not found), CLIENT_ERR_UNREACHABLE if the service was never reached, and the signal's
- * reason.
+ * Yields every line after the cursor, then live lines, in order, each once, across reconnections. Throws CLIENT_ERR_CHAIN for a line that
+ * does not follow the previous one, the service's error (chamber not found), CLIENT_ERR_UNREACHABLE if the service was never reached, and
+ * the signal's reason.
  */
 export async function* lines(
   service: Service,
@@ -67,38 +67,38 @@ export async function* lines(
 }
 
 export interface FollowAllOptions extends CallOptions {
-  /** `<chamberId>:<eventId>` of the last line received; '0', everything, by default. */
+  /** `<chamberId>:<eventId>` of the last line received; by default '0', which reads everything. */
   readonly after?: string;
 }
 
-/** Takes some 20 MB. */
+/** The remembered cursors take about 20 MB. */
 const HEADS_MAX = 100_000;
 
 /**
- * Yields the lines of all chambers, then live ones, each once and in its chamber's order, across reconnections. A line is checked against
- * its chamber's previous one if this call has read it and still remembers it: the last line of each of the HEADS_MAX most recent chambers.
- * Throws as lines.
+ * Yields the lines of all chambers, then live lines, each once and in its chamber's order, across reconnections. Checks a line against its
+ * chamber's previous line if this call has read and still remembers that line: the last line of each of the HEADS_MAX most recent chambers.
+ * Throws like lines.
  */
 export async function* allLines(
   service: Service,
   { signal = new AbortController().signal, after = '0' }: FollowAllOptions,
 ): AsyncGenerator<VerifiedLine & { readonly cursor: string }, void, undefined> {
-  // In the order of the chambers' newest lines.
+  // The map is ordered by the chambers' newest lines.
   const heads = new Map<number, Cursor>();
-  let isForgetful = false;
+  let hasForgotten = false;
   let cursor = after;
   const path = () => `/events?after=${encodeURIComponent(cursor)}`;
   for await (const text of messages(service, { path, signal })) {
     const { chamberId: stated, eventId = 0 } = (parseJson(text, service.limits) ?? {}) as Partial<ChamberEvent>;
     const chamberId = typeof stated === 'number' ? stated : 0;
-    const isFromStart = after === '0' && !isForgetful;
+    const isFromStart = after === '0' && !hasForgotten;
     const unread = isFromStart ? START : { eventId: eventId - 1, leaf: null };
     const next = { cursor: heads.get(chamberId) ?? unread, stream: chamberId, line: text };
     const line = await followServed(service, next, signal);
     heads.delete(chamberId);
     heads.set(chamberId, { eventId, leaf: line.leaf });
     if (heads.size > HEADS_MAX) {
-      isForgetful = true;
+      hasForgotten = true;
       const [oldest = 0] = heads.keys();
       heads.delete(oldest);
     }
@@ -108,7 +108,7 @@ export async function* allLines(
   }
 }
 
-interface Connecting {
+interface ConnectOptions {
   readonly path: () => string;
   readonly signal: AbortSignal;
 }
@@ -118,7 +118,7 @@ const NO_WEBSOCKET =
 
 const HANDSHAKE_AND_PROBE = 2;
 
-async function* messages(service: Service, { path, signal }: Connecting): AsyncGenerator<string, void, undefined> {
+async function* messages(service: Service, { path, signal }: ConnectOptions): AsyncGenerator<string, void, undefined> {
   const { local } = service.clock;
   const tried = new TimeTried(local);
   let wasReached = false;
@@ -148,7 +148,7 @@ async function* messages(service: Service, { path, signal }: Connecting): AsyncG
   }
 }
 
-/** Yields every line after the cursor up to the log's head, checked as by lines. */
+/** Yields every line from the cursor to the log's head, with the same checks as lines. */
 export async function* history(
   service: Service,
   chamberId: number,
@@ -168,8 +168,8 @@ export async function* history(
 }
 
 /**
- * As lines, from the start. `head` is an existing event: whole pages up to it are read as pages, which a cache may serve, rather than
- * over the stream.
+ * Like lines, from the start. Reads whole pages up to `head`, an existing event, as pages, which a cache may serve, and the rest over the
+ * stream.
  */
 export async function* replay(
   service: Service,
@@ -188,7 +188,7 @@ export async function* replay(
   yield* lines(service, chamberId, { signal, after });
 }
 
-/** Yields every published line of an agent's account. The first may have a number above 1 (release 0.1). */
+/** Yields every published line of an agent's account. The first line may have a number above 1, because release 0.1 did not publish all. */
 export async function* accountHistory(
   service: Service,
   did: string,
@@ -218,8 +218,8 @@ function toCursor(after: number | Cursor): Cursor {
 }
 
 /**
- * Reads up to the next multiple of PAGE_LINES_MAX, and from there whole pages of the log that the service named. All readers request
- * the same pages, so a cache may serve them.
+ * Reads up to the next multiple of PAGE_LINES_MAX, and from there whole pages of the log that the service named, so that all readers
+ * request the same pages and a cache may serve them.
  */
 async function readPage(
   service: Service,
@@ -237,7 +237,7 @@ async function readPage(
   try {
     return await read(`log=${encodeURIComponent(contact.logId)}&`);
   } catch (error) {
-    // The service has another log now. follow checks whether its lines continue the ones read before.
+    // The service has another log now. follow() checks whether its lines continue the lines read so far.
     if (!(error instanceof ClientError) || error.code !== 'FORUM_ERR_CONFLICT') throw error;
     contact.logId = undefined;
     return await read('');
@@ -250,73 +250,72 @@ const encoder = new TextEncoder();
 type Stream = number | string;
 type EventIn<Owner extends Stream> = Owner extends number ? ChamberEvent : AccountEvent;
 
-interface Next<Owner extends Stream> {
+interface NextLine<Owner extends Stream> {
   readonly cursor: Cursor;
   readonly stream: Owner;
   readonly line: string;
 }
 
-/** As follow, for a line that the service has sent: a stub must be signed by a key in its directory. */
+/** Like follow, for a line from the service: a stub must be signed with a key in the service's directory. */
 export async function followServed<Owner extends Stream>(
   service: Service,
-  { cursor, stream, line }: Next<Owner>,
+  { cursor, stream, line }: NextLine<Owner>,
   signal?: AbortSignal,
 ): Promise<VerifiedLine<EventIn<Owner>>> {
   await prepareStub(service, line, signal);
   return follow(cursor, stream, line, { limits: service.limits, stubs: service.stubs });
 }
 
-interface Reading {
+interface FollowContext {
   readonly limits?: ReadLimits;
-  /** Judges stubs. */
   readonly stubs: Pick<Stubs, 'leafOf'>;
 }
 
-/** Checks that the line of a chamber or an agent is the next one after the cursor; throws CLIENT_ERR_CHAIN if not. */
+/** Throws CLIENT_ERR_CHAIN unless the line is the next one of the stream after the cursor. */
 export function follow<Owner extends Stream>(
   cursor: Cursor,
   stream: Owner,
   line: string,
-  { limits = READ_LIMITS, stubs }: Reading,
+  { limits = READ_LIMITS, stubs }: FollowContext,
 ): VerifiedLine<EventIn<Owner>> {
   const event = parseJson(line, limits) as EventIn<Owner> | null | undefined;
-  if (typeof event !== 'object' || event === null) throw broken('received a line that is not an event');
+  if (typeof event !== 'object' || event === null) throw chainError('received a line that is not an event');
   const expected = cursor.eventId + 1;
   const problem = EVENT(event, '');
-  if (problem !== undefined) throw broken(`event ${expected} can’t be used: ${problem}`);
-  if (event.eventId !== expected) throw broken(`expected event ${expected}, received ${event.eventId}`);
+  if (problem !== undefined) throw chainError(`event ${expected} can’t be used: ${problem}`);
+  if (event.eventId !== expected) throw chainError(`expected event ${expected}, received ${event.eventId}`);
   const isChamber = typeof stream === 'number';
   const owner = isChamber ? event.chamberId : event.did;
-  if (owner !== stream) throw broken(`event ${expected} belongs to ${isChamber ? 'chamber ' : ''}${owner}`);
+  if (owner !== stream) throw chainError(`event ${expected} belongs to ${isChamber ? 'chamber ' : ''}${owner}`);
   if (cursor.leaf !== null && event.prev !== cursor.leaf) {
-    throw broken(`prev of event ${expected} is not the hash of event ${cursor.eventId} as it was read`);
+    throw chainError(`prev of event ${expected} is not the hash that was computed for event ${cursor.eventId}`);
   }
   try {
     return { eventId: expected, leaf: toHex(stubs.leafOf(encoder.encode(line), event)), line, event };
   } catch (error) {
-    if (error instanceof InvalidStub) throw broken(`event ${expected} ${error.message}`);
+    if (error instanceof InvalidStub) throw chainError(`event ${expected} ${error.message}`);
     throw error;
   }
 }
 
-function broken(detail: string): ClientError {
+function chainError(detail: string): ClientError {
   return new ClientError('CLIENT_ERR_CHAIN', `the log is broken: ${detail}`);
 }
 
-/** The common members of the WebSockets of browsers and of `ws`, apart from event handlers. */
+/** The members that browsers' WebSocket and that of `ws` share, apart from event handlers. */
 interface Socket {
   close(): void;
-  /** Only `ws`. */
+  /** Only in `ws`. */
   terminate?(): void;
   on?(event: 'ping', listener: () => void): void;
 }
 
-/** A socket with a longer backlog, in messages of the maximum size, is closed; the reader opens another one later. */
+/** The maximum backlog, in messages of the maximum size. A socket beyond it is closed, and the reader opens another one later. */
 const QUEUED_MESSAGES_MAX = 2;
-/** The memory of a queued message besides its text. */
+/** The memory that a queued message takes in addition to its text. */
 const MESSAGE_COST_CHARS = 100;
 
-/** Node's own WebSocket does not limit the size of messages. */
+/** Uses `ws` in Node, whose own WebSocket does not limit the size of messages. */
 async function openSocket(url: string, { lineBytesMax, responseMillisMax }: ReadLimits): Promise<Socket> {
   if (!isNode()) return new WebSocket(url);
   const ws = await import('ws');
@@ -330,9 +329,7 @@ interface SocketReading {
   readonly onOpen: () => void;
 }
 
-/**
- * Ends with the connection, which is closed when the reader stops. Throws CLIENT_ERR_TOO_LARGE after a message beyond lineBytesMax.
- */
+/** Yields messages until the connection ends; closes it when the reader stops. Throws CLIENT_ERR_TOO_LARGE beyond lineBytesMax. */
 async function* messagesOf(
   socket: Socket,
   { signal, limits, onOpen }: SocketReading,

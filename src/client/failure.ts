@@ -1,4 +1,4 @@
-// Classifies a failed attempt by its response or error.
+// Classifies failed attempts by their response or error.
 import { LimitError } from '../reading/limits.ts';
 import type { OpenResponse } from '../reading/response.ts';
 import { tlsHint } from '../reading/tls-hint.ts';
@@ -16,10 +16,9 @@ import { ClientError, tooLarge } from './error.ts';
 
 export interface Failure {
   readonly error: ClientError;
-  /** The request may have been accepted. */
+  /** Whether the service may have accepted the request. */
   readonly isUnknown: boolean;
-  /** The wait that the response requests. */
-  readonly askedMillis?: Millis | undefined;
+  readonly requestedMillis?: Millis | undefined;
   /** Something other than the service responded. */
   readonly isForeign?: true;
 }
@@ -27,37 +26,41 @@ export interface Failure {
 const DETAIL_CHARS_MAX = 10_000;
 const GATEWAY_STATUSES: readonly number[] = [500, 502, 503, 504];
 
-/** Reads an error response. A gateway may have written it, so nothing about the body's form is assumed. */
+/** Reads an error response. Assumes nothing about the body's format, because a gateway may have written it. */
 export function readFailure({ clock, ...service }: Service, response: OpenResponse, body: unknown): Failure {
   const { status, headers } = response;
-  const askedMillis = retryAfterMillis(headers, clock.local.now());
+  const requestedMillis = retryAfterMillis(headers, clock.local.now());
   const { error: name, detail, ...members } = (body ?? {}) as Readonly<Record<string, unknown>>;
   const code = ERROR_CODES.find((known) => known === name);
-  if (code === undefined || typeof detail !== 'string') return foreignFailure(service, response, askedMillis);
-  const retryAfterSeconds = askedMillis === undefined ? undefined : askedMillis / 1_000;
-  const options = { status, retryAfterSeconds, ...readData(members) };
-  return { error: new ClientError(code, detail.slice(0, DETAIL_CHARS_MAX), options), isUnknown: false, askedMillis };
+  if (code === undefined || typeof detail !== 'string') return foreignFailure(service, response, requestedMillis);
+  const retryAfterSeconds = requestedMillis === undefined ? undefined : requestedMillis / 1_000;
+  const options = { status, retryAfterSeconds, ...errorDataOf(members) };
+  return {
+    error: new ClientError(code, detail.slice(0, DETAIL_CHARS_MAX), options),
+    isUnknown: false,
+    requestedMillis,
+  };
 }
 
 /**
- * Something else responded. If the service has responded before, that is an outage; otherwise the URL is most likely wrong. With a
- * status of 4xx a gateway has not forwarded the request.
+ * Classifies a response that is not from the service. If the service has responded before, this is an outage; otherwise the URL is most
+ * likely wrong. A gateway that returns 4xx has not forwarded the request.
  */
 function foreignFailure(
   { baseUrl, contact }: Pick<Service, 'baseUrl' | 'contact'>,
   { status, headers }: OpenResponse,
-  askedMillis: Millis | undefined,
+  requestedMillis: Millis | undefined,
 ): Failure {
   const isUnknown = status < 400 || status >= 500;
   const isOutage = contact.isMade || GATEWAY_STATUSES.includes(status);
   const problem = isOutage
     ? `${baseUrl} returned ${status}, but the response is not from the service`
-    : `${baseUrl} returned ${status} in an unknown format: ${otherUrl(baseUrl, status, headers)}`;
+    : `${baseUrl} returned ${status} in an unknown format: ${urlHint(baseUrl, status, headers)}`;
   const error = new ClientError(isOutage ? 'CLIENT_ERR_UNREACHABLE' : 'CLIENT_ERR_ANSWER', problem, { status });
-  return { error, isUnknown, askedMillis, isForeign: true };
+  return { error, isUnknown, requestedMillis, isForeign: true };
 }
 
-/** For a request without a response, or with one that was cut off or exceeds the limits. */
+/** Classifies a request without a complete response, or whose response exceeds the limits. */
 export function connectionFailure({ baseUrl, contact }: Service, cause: unknown, doubt: string): Failure {
   const reason = reasonOf(cause);
   if (cause instanceof LimitError || reason === HEADERS_TOO_LARGE) {
@@ -65,17 +68,17 @@ export function connectionFailure({ baseUrl, contact }: Service, cause: unknown,
     const error = tooLarge(`the response of ${baseUrl} exceeds the limits: ${message}${doubt}`, cause);
     return { error, isUnknown: true };
   }
-  const hint = tlsHint(reason) ?? (contact.isMade ? '' : IS_IT_RUNNING);
+  const hint = tlsHint(reason) ?? (contact.isMade ? '' : START_HINT);
   const error = new ClientError('CLIENT_ERR_UNREACHABLE', `no response from ${baseUrl}: ${reason}${hint}`, { cause });
   return { error, isUnknown: !NEVER_SENT.test(reason) };
 }
 
-const IS_IT_RUNNING = '. Is the service running? Start it (npm start), or set its URL';
+const START_HINT = '. Is the service running? Start it (npm start), or set its URL';
 
 const HEADERS_TOO_LARGE = 'UND_ERR_HEADERS_OVERFLOW';
 
 /** Suggests another URL. A proxy redirects plain HTTP, or returns 400 for it on a TLS port. */
-function otherUrl(baseUrl: string, status: number, headers: OpenResponse['headers']): string {
+function urlHint(baseUrl: string, status: number, headers: OpenResponse['headers']): string {
   const location = headers.get('Location');
   const target = location !== null && URL.canParse(location, baseUrl) ? new URL(location, baseUrl).origin : undefined;
   if (target !== undefined && target !== new URL(baseUrl).origin) return `it redirects to ${target}, so use that URL`;
@@ -83,8 +86,8 @@ function otherUrl(baseUrl: string, status: number, headers: OpenResponse['header
   return `check the base URL${isPlain ? '; if it speaks TLS, use https:// instead of http://' : ''}`;
 }
 
-/** Leaves the wait to the Retry-After header, which a gateway may have written. */
-function readData(members: Readonly<Record<string, unknown>>): ErrorData {
+/** Returns the valid members. Omits `retryAfter`, because the Retry-After header may be a gateway's. */
+function errorDataOf(members: Readonly<Record<string, unknown>>): ErrorData {
   const { step, expected, serviceTime, head, history, failedRules } = members;
   return {
     step: SIGNATURE_STEPS.find((known) => known === step),
@@ -112,7 +115,7 @@ function isExpected(value: unknown): value is ExpectedSignature {
 const NEVER_SENT =
   /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|CERT|ERR_TLS|ERR_SSL/;
 
-/** The URL has the wrong scheme, or a certificate that is not trusted here. */
+/** Returns whether the URL has the wrong scheme, or the certificate is not trusted here. */
 export function isTlsMismatch({ cause }: ClientError): boolean {
   return cause !== undefined && tlsHint(reasonOf(cause)) !== undefined;
 }

@@ -1,4 +1,4 @@
-// Reads from a service, without a key. Proofs are verified before they are returned.
+// Reads from a service, without a key. Verifies proofs before it returns them.
 import type { StanceCounts } from '../../projections/ideas.ts';
 import type { OutcomeView } from '../../projections/outcome.ts';
 import type {
@@ -56,15 +56,13 @@ import { Warnings } from './warnings.ts';
 
 export interface ForumClientOptions {
   /**
-   * How long a read, or a move that was certainly not accepted, is retried while the service is down. By default 60 s, but 5 s until the
-   * service has responded for the first time: before that, most likely it is not running or the URL is wrong.
+   * How long a read, or a move that was certainly not accepted, is retried while the service is down. The default is 60 s, but 5 s until
+   * the service has responded for the first time, because until then it is most likely not running, or the URL is wrong.
    */
   readonly patienceMillis?: number;
   /** Called before each wait for another attempt. */
   readonly onRetry?: (retry: Retry) => void;
-  /**
-   * Called with problems that fail no call, such as a receipt that can't be stored, once while each lasts; console.warn by default.
-   */
+  /** Called once for each problem that does not fail a call, such as a receipt that can't be stored; console.warn by default. */
   readonly onWarning?: (warning: string) => void;
   readonly fetch?: Fetch;
   /** Replaces the machine's clock and the waits on it. */
@@ -76,7 +74,7 @@ export interface ForumClientOptions {
 export type ChamberListItem = ChamberItemView & Partial<ListedChamber>;
 
 export interface OutcomeOptions extends CallOptions {
-  /** Waits until the chamber is over and its tokens are deployed, however long that takes. */
+  /** Whether to wait until the chamber is over and its tokens are deployed, however long that takes. */
   readonly wait?: boolean;
 }
 
@@ -86,7 +84,7 @@ export interface ChamberQuery {
   readonly limit?: number | undefined;
   /** Only chambers with a smaller id: the next page. */
   readonly before?: number | undefined;
-  /** 1: with `phaseEndsAt`, which a chamber with rounds has before its deadline. */
+  /** 1 adds `phaseEndsAt`, which in a chamber with rounds may be earlier than the deadline. */
   readonly ends?: 1 | undefined;
 }
 
@@ -94,7 +92,7 @@ export interface ChamberQuery {
 export interface Health {
   readonly ok: boolean;
   readonly env: string;
-  /** The chain of the roots; null without a chain, absent if the service does not say. */
+  /** The chain on which roots are committed; null without a chain, absent if the service does not report it. */
   readonly chain?: ChainInfo | null;
 }
 
@@ -105,7 +103,7 @@ export interface ChainInfo {
   /** Only for a development chain that the service runs itself. */
   readonly rpcUrl?: string;
   readonly relayer?: {
-    /** Why the relayer can't put something on the chain. */
+    /** Why the relayer can't send a transaction. */
     readonly reason?: string;
   };
 }
@@ -120,13 +118,13 @@ export interface MerklePreview {
 export interface InclusionProof {
   readonly eventId: number;
   readonly leaf: Hex;
-  /** Siblings from the leaf up, as OpenZeppelin's MerkleProof.verify takes them. */
+  /** Siblings from the leaf up, in the order of OpenZeppelin's MerkleProof.verify. */
   readonly proof: readonly Hex[];
   readonly root: Hex;
   readonly eventCount: number;
 }
 
-/** Proves that the tree of fromRoot is a prefix of that of toRoot (RFC 9162). */
+/** Proves that the tree of fromRoot is a prefix of the tree of toRoot (RFC 9162). */
 export interface ConsistencyProof {
   readonly fromRoot: Hex;
   readonly toRoot: Hex;
@@ -153,15 +151,15 @@ export interface TranscriptTurn {
   readonly ts: string;
   readonly phase: Phase;
   readonly ideaId: string | null;
-  /** A1, A2 … in the order of turns, or `creator`; null: the service. */
+  /** A1, A2 … in turn order, or `creator`; null for the service. */
   readonly agent: string | null;
   readonly text: string;
-  /** The agent's own text. */
+  /** The agent's own texts. */
   readonly words: readonly string[];
   /** The event that a comment replies to, and its stance on the idea; absent from services of earlier releases. */
   readonly replyTo?: number | null;
   readonly stance?: Stance | null;
-  /** Of a proposal: the straw poll as it is now. */
+  /** The current straw poll of a proposal. */
   readonly stances?: StanceCounts | null;
   /** Why the service has withheld the texts; absent from services of earlier releases. */
   readonly withheld?: WithholdReason | null;
@@ -172,12 +170,12 @@ const PATIENCE_MILLIS = 60_000;
 const FIRST_PATIENCE_MILLIS = 5_000;
 const IDEA_ID = /^idea-[1-9]\d*$/;
 
-/** Reads from one service. Reads are retried while the service is down, for at most `patienceMillis`. */
+/** Reads from one service. While the service is down, retries for at most `patienceMillis`. */
 export class ForumClient {
   readonly service: Service;
   readonly #callbacks: CallbackVerifier;
 
-  /** `baseUrl` is the service's PUBLIC_URL: signatures cover it. */
+  /** `baseUrl` is the service's PUBLIC_URL, which signatures cover. */
   constructor(baseUrl: string, options: ForumClientOptions = {}) {
     const contact = { isMade: false };
     const onWarning = options.onWarning ?? ((warning: string) => console.warn(warning));
@@ -200,7 +198,7 @@ export class ForumClient {
 
   /**
    * Verifies a request to an agent's callback URL, and returns its body. Throws CLIENT_ERR_CALLBACK unless the service signed it for this
-   * URL within the last five minutes. The keys of the service are read once an hour.
+   * URL within the last five minutes. Reads the service's keys once an hour.
    */
   verifyCallback(request: CallbackRequest, options: CallbackOptions): Promise<Callback> {
     return this.#callbacks.verify(request, options);
@@ -214,12 +212,12 @@ export class ForumClient {
     return this.#get('/health', HEALTH, options);
   }
 
-  /** Resolves once moves are accepted; rejects with FORUM_ERR_UNAVAILABLE if they are not within `patienceMillis`. */
+  /** Resolves once the service accepts moves; rejects with FORUM_ERR_UNAVAILABLE if it does not within `patienceMillis`. */
   ready(options?: CallOptions): Promise<{ readonly ready: true }> {
     return this.#get('/ready', ANY_OBJECT, options);
   }
 
-  /** The debate and its decisions as Markdown; it ends with the eventId to continue after. */
+  /** Returns the debate and its decisions as Markdown, which ends with the eventId to continue after. */
   transcript(chamberId: number, query: TranscriptQuery = {}, options?: CallOptions): Promise<string> {
     const call = {
       method: 'GET',
@@ -229,9 +227,7 @@ export class ForumClient {
     return exchange(this.service, call, options?.signal);
   }
 
-  /**
-   * Retires a lost or stolen key for ever: any wallet that was ever proven for the key signs the retirement.
-   */
+  /** Permanently retires a lost or stolen key, with the signature of any wallet that was ever proven for the key. */
   async retire(did: string, wallet: WalletSigner, options?: CallOptions): Promise<Readonly<{ eventId: number }>> {
     return await sendSigned([wallet, this.service, (about) => retirementText({ did, ...about })], (proof) => {
       const body = { walletAddress: wallet.address, ...proof };
@@ -239,18 +235,18 @@ export class ForumClient {
     });
   }
 
-  /** As transcript, event by event, with the agents' own texts apart from the service's. */
+  /** Returns the transcript event by event, with the agents' own texts separate from the service's. */
   transcriptTurns(chamberId: number, query: TranscriptQuery = {}, options?: CallOptions): Promise<Transcript> {
     const path = `/chambers/${chamberId}/transcript${toQuery({ ...query })}`;
     return exchange(this.service, { method: 'GET', path, accept: 'application/json' }, options?.signal);
   }
 
-  /** An agent's public profile. */
+  /** Returns an agent's public profile. */
   profile(did: string, options?: CallOptions): Promise<AgentView> {
     return this.#get(`/agents/${did}`, ANY_OBJECT, options);
   }
 
-  /** Newest first. */
+  /** Lists chambers, newest first. */
   chambers(query: ChamberQuery = {}, options?: CallOptions): Promise<readonly ChamberListItem[]> {
     return this.#get(`/chambers${toQuery({ ...query })}`, CHAMBERS, options);
   }
@@ -264,53 +260,53 @@ export class ForumClient {
     return view;
   }
 
-  /** Ideas with a token, newest graduation first. */
+  /** Lists ideas with a token, newest graduation first. */
   ideas(query: { readonly limit?: number } = {}, options?: CallOptions): Promise<readonly IdeaView[]> {
     return this.#ideas(`/ideas${toQuery({ ...query })}`, options);
   }
 
-  /** The idea with that ticker in any case: preferably one with a token, then the newest. */
+  /** Returns the newest idea with this ticker (case-insensitive), preferring ideas with a token. */
   idea(ticker: string, query: { readonly chamberId?: number } = {}, options?: CallOptions): Promise<IdeaView> {
     return this.#get(`/ideas/${encodeURIComponent(ticker)}${toQuery({ ...query })}`, IDEA, options);
   }
 
-  /** The ideas of a chamber, in the order of their proposal. */
+  /** Lists a chamber's ideas, in the order of proposal. */
   chamberIdeas(chamberId: number, options?: CallOptions): Promise<readonly ChamberIdeaView[]> {
     return this.#ideas(`/chambers/${chamberId}/ideas`, options);
   }
 
-  /** The id of the idea with this ticker in any case. Ids are returned unchanged, without a request. */
+  /** Returns the id of the idea with this ticker (case-insensitive). Returns an id unchanged, without a request. */
   async ideaId(chamberId: number, named: string, options?: CallOptions): Promise<string> {
     if (IDEA_ID.test(named)) return named;
     return ideaIdOf(await this.chamber(chamberId, options), named, 'PROPOSAL', 'DEBATE');
   }
 
-  /** The commitments; from ALLOCATE_REVEAL on also the reveals and the tally. */
+  /** Returns the commitments and, from ALLOCATE_REVEAL on, the reveals and the tally. */
   allocations(chamberId: number, options?: CallOptions): Promise<AllocationsView> {
     return this.#get(`/chambers/${chamberId}/allocations`, ALLOCATIONS, options);
   }
 
-  /** The chamber's outcome. Until it is over, rejects with FORUM_ERR_CONFLICT, whose detail names what is missing. */
+  /** Returns the chamber's outcome. Until the chamber is over, rejects with FORUM_ERR_CONFLICT, whose detail says what is missing. */
   async outcome(chamberId: number, { wait = false, ...options }: OutcomeOptions = {}): Promise<OutcomeView> {
     const { local } = this.service.clock;
-    for (let unguided = 0; ; ) {
+    for (let backoffs = 0; ; ) {
       try {
         return await this.#get<OutcomeView>(`/chambers/${chamberId}/outcome`, OUTCOME, options);
       } catch (error) {
         if (!wait || !(error instanceof ClientError) || error.code !== 'FORUM_ERR_CONFLICT') throw error;
-        const askedMillis = 1_000 * (error.retryAfterSeconds ?? 0);
-        // The service names the time to ask again; a proxy may omit it.
-        await local.sleep(backoffMillis(askedMillis > 0 ? 0 : unguided++, askedMillis), options.signal);
+        const requestedMillis = 1_000 * (error.retryAfterSeconds ?? 0);
+        // The service sends Retry-After, but a proxy may omit it.
+        await local.sleep(backoffMillis(requestedMillis > 0 ? 0 : backoffs++, requestedMillis), options.signal);
       }
     }
   }
 
-  /** The root over the chamber's moves so far. */
+  /** Returns the Merkle root over the chamber's moves so far. */
   merklePreview(chamberId: number, options?: CallOptions): Promise<MerklePreview> {
     return this.#get(`/chambers/${chamberId}/merkle-preview`, MERKLE_PREVIEW, options);
   }
 
-  /** Throws CLIENT_ERR_PROOF if the proof does not verify. */
+  /** Returns the proof that the event is in the chamber's tree; throws CLIENT_ERR_PROOF if the proof does not verify. */
   async inclusionProof(chamberId: number, eventId: number, options?: CallOptions): Promise<InclusionProof> {
     const path = `/chambers/${chamberId}/events/${eventId}/proof`;
     const result = await this.#get<InclusionProof>(path, INCLUSION_PROOF, options);
@@ -321,7 +317,7 @@ export class ForumClient {
     return result;
   }
 
-  /** Proves that the tree of `to` events extends that of `from`; throws CLIENT_ERR_PROOF if the proof does not verify. */
+  /** Returns the proof that the tree of `to` events extends the tree of `from`; throws CLIENT_ERR_PROOF if the proof does not verify. */
   async consistency(
     chamberId: number,
     sizes: { readonly from: number; readonly to: number },
@@ -330,24 +326,24 @@ export class ForumClient {
     const path = `/chambers/${chamberId}/consistency${toQuery(sizes)}`;
     const result = await this.#get<ConsistencyProof>(path, CONSISTENCY_PROOF, options);
     const { from, to } = sizes;
-    requireProof(`the proof does not show that the tree of ${to} events extends that of ${from}`, () => {
+    requireProof(`the proof does not show that the tree of ${to} events extends the tree of ${from}`, () => {
       const [fromRoot, toRoot] = [fromHex(result.fromRoot), fromHex(result.toRoot)];
       return verifyConsistency({ from, to, fromRoot, toRoot, proof: result.proof.map(fromHex) });
     });
     return result;
   }
 
-  /** As lines, without the stored text. */
+  /** Like lines, but yields only the events. */
   async *events(chamberId: number, options: FollowOptions = {}): AsyncGenerator<ChamberEvent, void, undefined> {
     for await (const { event } of this.lines(chamberId, options)) yield event;
   }
 
-  /** Yields every line after `after` (by default all), then live ones, each once, across reconnections. */
+  /** Yields every line after `after` (by default all lines), then live lines, each once, across reconnections. */
   lines(chamberId: number, options: FollowOptions = {}): AsyncGenerator<VerifiedLine, void, undefined> {
     return lines(this.service, chamberId, options);
   }
 
-  /** As lines, for all chambers, with the cursor to resume after. */
+  /** Like lines, for all chambers, with the cursor to resume after. */
   allLines(options: FollowAllOptions = {}): ReturnType<typeof allLines> {
     return allLines(this.service, options);
   }
@@ -360,12 +356,12 @@ export class ForumClient {
     return history(this.service, chamberId, options);
   }
 
-  /** An agent's account: its registrations and changes of personality. */
+  /** Yields the lines of an agent's account: registrations, changes of personality, and the retirement. */
   accountHistory(did: string, options: CallOptions = {}): AsyncGenerator<VerifiedLine<AccountEvent>, void, undefined> {
     return accountHistory(this.service, did, options);
   }
 
-  /** The current phase, then each later one; ends with COMMITTED. */
+  /** Yields the current phase, then each later one; ends with COMMITTED. */
   async *watch(chamberId: number, options: CallOptions = {}): AsyncGenerator<PhaseChange, void, undefined> {
     for await (const { phase, state } of changes(this.service, chamberId, (snapshot) => snapshot.phase, options)) {
       yield { phase, state };
@@ -386,7 +382,7 @@ function requireProof(problem: string, verify: () => boolean): void {
   try {
     if (verify()) return;
   } catch {
-    // A malformed proof does not verify either.
+    // A malformed proof does not verify.
   }
   throw new ClientError('CLIENT_ERR_PROOF', problem);
 }

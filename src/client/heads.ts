@@ -6,7 +6,7 @@ export interface Head {
   readonly leaf: Hex;
 }
 
-/** The most recently read chambers. */
+/** Beyond this number, the least recently read chambers are forgotten. */
 const CHAMBERS_MAX = 10_000;
 
 export class Heads {
@@ -16,7 +16,7 @@ export class Heads {
     return this.#heads.get(chamberId);
   }
 
-  /** Ignores an event that is not newer than the known one. */
+  /** Records the event, unless the recorded one is newer. */
   note(chamberId: number, { eventId, leaf }: Head): void {
     const known = this.#heads.get(chamberId);
     if (known !== undefined && known.eventId >= eventId) return;

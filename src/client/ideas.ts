@@ -1,4 +1,4 @@
-// Finds ideas by id, or by ticker in any case.
+// Finds ideas by id or by ticker (case-insensitive).
 import type { ChamberView } from '../../projections/views.ts';
 import type { Phase } from '../vocabulary/values.ts';
 import { ClientError } from './error.ts';
@@ -8,14 +8,14 @@ const IDEAS_NAMED_MAX = 20;
 type Ideas = Pick<ChamberView, 'chamberId' | 'phase' | 'ideas'>;
 
 /**
- * Ids take precedence over tickers. If no idea is found, throws FORUM_ERR_PHASE outside of the phase `expected`, otherwise
- * CLIENT_ERR_INPUT, which lists the chamber's ideas.
+ * Returns the id of the idea with this id or ticker; ids take precedence. If there is none, throws FORUM_ERR_PHASE if the chamber is in
+ * none of the `expected` phases, otherwise CLIENT_ERR_INPUT, which lists the chamber's ideas.
  */
 export function ideaIdOf(chamber: Ideas, named: string, ...expected: readonly Phase[]): string {
   return findIdea(chamber, named, expected).ideaId;
 }
 
-/** The same for an allocation, in which a withdrawn idea is CLIENT_ERR_INPUT: the service would reject its reveal. */
+/** Like ideaIdOf, for an allocation: throws CLIENT_ERR_INPUT for a withdrawn idea, because the service would reject the reveal. */
 export function backedIdeaId(chamber: Ideas, named: string): string {
   const { ideaId, ticker, withdrawn } = findIdea(chamber, named, ['ALLOCATE_COMMIT']);
   if (!withdrawn) return ideaId;
@@ -41,7 +41,7 @@ function findIdea(
   throw new ClientError('CLIENT_ERR_INPUT', `idea ${named} not found in chamber ${chamberId}: ${known}`);
 }
 
-/** In the same words as the service's error. */
+/** Returns the same error as the service would. */
 export function phaseError(expected: readonly Phase[], actual: Phase): ClientError {
   return new ClientError('FORUM_ERR_PHASE', `expected phase ${expected.join(' or ')}, actual phase ${actual}`);
 }

@@ -1,4 +1,4 @@
-// The client library: agents that sign, readers that need no key, the folds of their events, and the checks of their proofs.
+// The client library: signing agents, readers without a key, folds of events, and verification of proofs.
 export { type ChamberState, evolveChamber, type Reveal } from '../../projections/chamber.ts';
 export type { Idea } from '../../projections/ideas.ts';
 export { type Outcome, type OutcomeIdea, type OutcomeView, outcomeOf, outcomeText } from '../../projections/outcome.ts';

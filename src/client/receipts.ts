@@ -1,5 +1,5 @@
-// The receipts of an agent's own commands. Each is verified with the key that its chamber pins, and stored. An agent's move includes the
-// last event of the chamber that the agent has verified.
+// Verifies the receipts of an agent's commands with the keys that their chambers pin, and stores them. Each of the agent's moves includes
+// the last event of the chamber that the agent has verified.
 import { toJwk } from '../crypto/jwk.ts';
 import { type DirectoryKey, type KeyDirectory, keyProblem, NOT_IN_DIRECTORY } from '../crypto/key-directory.ts';
 import { type ParsedReceipt, parseReceipt, type Receipt } from '../crypto/receipt.ts';
@@ -20,10 +20,10 @@ export class ReceiptKeeper {
   readonly #service: Service;
   readonly #store: ReceiptStore;
   #keys: KeyDirectory = new Map();
-  /** The pinned key by chamber; undefined if its first line has none, as in earlier releases. */
+  /** The pinned key by chamber; undefined if the chamber's first line pins none, as in earlier releases. */
   readonly #pinned = new Map<number, string | undefined>();
   readonly #warnings: Warnings;
-  #asked: Promise<Asked> | undefined;
+  #info: Promise<ServiceSupport> | undefined;
 
   constructor(service: Service, store: ReceiptStore) {
     this.#service = service;
@@ -32,8 +32,8 @@ export class ReceiptKeeper {
   }
 
   /**
-   * The last event of the chamber that was read or receipted, for the next move; undefined if the service does not accept it. It is a
-   * hint: failing to read it fails no move.
+   * Returns the last event of the chamber that was read or receipted, for the next move; undefined if the service does not accept `seen`. A
+   * failure to read a stored receipt does not fail the move.
    */
   async seen(chamberId: number, signal?: AbortSignal): Promise<Head | undefined> {
     const { heads } = this.#service;
@@ -50,12 +50,14 @@ export class ReceiptKeeper {
     } catch (error) {
       this.#warnings.begin(
         'seen',
-        `the last event that this agent has seen of chamber ${place.stream} can’t be read: ${textOf(error)}`,
+        `cannot read the last event that this agent has seen of chamber ${place.stream}: ${textOf(error)}`,
       );
     }
   }
 
-  /** Reads the key before the command is sent: once the command is accepted, no failure may make it look rejected. */
+  /**
+   * Reads the key before the command is sent, because a failure after the service has accepted the command must not make it look rejected.
+   */
   async prepare(stream: number | string | undefined, signal?: AbortSignal): Promise<void> {
     const { features } = await this.#readService(signal);
     if (!features.includes('receipts')) return;
@@ -68,25 +70,30 @@ export class ReceiptKeeper {
   }
 
   /**
-   * Verifies and stores the receipt of a command; throws CLIENT_ERR_RECEIPT for an invalid one. If it can't be verified or stored now,
-   * that is a warning: the command was accepted.
+   * Verifies and stores a command's receipt; throws CLIENT_ERR_RECEIPT if the receipt is invalid. Only warns if the receipt can't be
+   * verified or stored now, because the service has accepted the command.
    */
   async take(receipt: Receipt, stream: number | string | undefined, signal?: AbortSignal): Promise<void> {
     const parsed = parse(receipt);
-    if (stream !== undefined && parsed.stream !== stream) throw wrong(`it is of ${parsed.stream}, not of ${stream}`);
+    if (stream !== undefined && parsed.stream !== stream)
+      throw invalidReceipt(`it is for ${parsed.stream}, not for ${stream}`);
     const key = await this.#keyOf(parsed, signal).catch((error: unknown) => {
       if (!isOutage(error)) throw error;
-      this.#warnings.begin('verify', `${nameOf(parsed)}: its receipt is neither verified nor stored: ${textOf(error)}`);
+      this.#warnings.begin(
+        'verify',
+        `${nameOf(parsed)}, but its receipt could not be verified and was not stored: ${textOf(error)}`,
+      );
     });
     if (key === undefined) return;
     this.#warnings.end('verify');
-    if (!isSignedBy(key.verifying, parsed.base, parsed.signature)) throw wrong('its signature does not verify');
+    if (!isSignedBy(key.verifying, parsed.base, parsed.signature))
+      throw invalidReceipt('its signature does not verify');
     this.#note(parsed);
     try {
       await this.#store.add(parsed, { ...receipt, key: toJwk(key.publicKey) });
       this.#warnings.end('keep');
     } catch (error) {
-      this.#warnings.begin('keep', `${nameOf(parsed)}, but receipts can’t be stored: ${textOf(error)}`);
+      this.#warnings.begin('keep', `${nameOf(parsed)}, but receipts cannot be stored: ${textOf(error)}`);
     }
   }
 
@@ -99,10 +106,10 @@ export class ReceiptKeeper {
     if (!this.#keys.has(keyid)) this.#keys = await readDirectory(this.#service, signal);
     const pinned = typeof stream === 'number' ? await this.#readPinned(stream, signal) : undefined;
     const problem = keyProblem(terms, pinned, this.#keys);
-    if (problem !== undefined) throw wrong(problem);
+    if (problem !== undefined) throw invalidReceipt(problem);
     const key = this.#keys.get(keyid);
     // Chambers pin only the thumbprint of the key.
-    if (key === undefined) throw wrong(NOT_IN_DIRECTORY);
+    if (key === undefined) throw invalidReceipt(NOT_IN_DIRECTORY);
     return key;
   }
 
@@ -122,9 +129,9 @@ export class ReceiptKeeper {
     return this.#pinned.get(chamberId);
   }
 
-  /** Reads once; a failed read is repeated by the next call. */
-  #readService(signal?: AbortSignal): Promise<Asked> {
-    this.#asked ??= exchange<ServiceInfo | null>(this.#service, { method: 'GET', path: '/' }, signal).then(
+  /** Reads GET / once; after a failure, the next call reads again. */
+  #readService(signal?: AbortSignal): Promise<ServiceSupport> {
+    this.#info ??= exchange<ServiceInfo | null>(this.#service, { method: 'GET', path: '/' }, signal).then(
       (info) => {
         const { features, log } = info ?? {};
         const isKnown = typeof log?.logId === 'string' && LOG_ID.test(log.logId);
@@ -134,26 +141,24 @@ export class ReceiptKeeper {
         };
       },
       (error: unknown) => {
-        this.#asked = undefined;
-        // The move that follows need not wait again for a service that has never responded.
+        this.#info = undefined;
+        // If the service has never responded, the move that follows need not wait for it again.
         if (!(error instanceof ClientError) || !this.#service.contact.isMade) throw error;
         // The move itself reports and retries an outage.
         return { logId: '', features: [] };
       },
     );
-    return this.#asked;
+    return this.#info;
   }
 }
 
-/** The unchecked members of GET / that are read here. */
 interface ServiceInfo {
   readonly features?: unknown;
   readonly log?: { readonly logId?: unknown };
 }
 
-interface Asked {
+interface ServiceSupport {
   readonly logId: string;
-  /** Unchecked. */
   readonly features: readonly unknown[];
 }
 
@@ -161,16 +166,16 @@ function parse(receipt: Receipt): ParsedReceipt {
   try {
     return parseReceipt(receipt);
   } catch (error) {
-    throw wrong((error as Error).message);
+    throw invalidReceipt((error as Error).message);
   }
 }
 
-function wrong(problem: string): ClientError {
+function invalidReceipt(problem: string): ClientError {
   const detail = `the service sent an invalid receipt: ${problem}; the request may have been accepted`;
   return new ClientError('CLIENT_ERR_RECEIPT', detail);
 }
 
-/** The read failed, and not the check of the response. */
+/** Returns whether the read failed, as opposed to the verification of the response. */
 function isOutage(error: unknown): boolean {
   if (!(error instanceof ClientError)) return false;
   return error.code !== 'CLIENT_ERR_CHAIN' && error.code !== 'CLIENT_ERR_RECEIPT';

@@ -1,5 +1,5 @@
-// Reveals an agent's commitments as soon as commits are closed, in all its chambers. A restart loses nothing: the service lists the reveals
-// that are due, and the agent's store has the salts.
+// Reveals an agent's commitments in all its chambers as soon as commits are closed. A restart loses nothing: the service lists the due
+// reveals, and the agent's store has the salts.
 import type { TodoView } from '../../projections/todo.ts';
 import { backoffMillis } from '../reading/waiting.ts';
 import type { CallOptions, Service } from './call.ts';
@@ -7,37 +7,36 @@ import { ClientError } from './error.ts';
 import type { Todo } from './todo-stream.ts';
 import type { Report, RevealProblem } from './watch-report.ts';
 
-/** Due and rejected reveals: an untrusted service could list any number of chambers. */
+/** The maximum number of due and rejected reveals, because an untrusted service could list any number of chambers. */
 const REVEALS_MAX = 1_000;
 
 export interface RevealingAgent {
   readonly forum: { readonly service: Service };
   reveal(chamberId: number, options: CallOptions): Promise<unknown>;
-  /** Throws CLIENT_ERR_COMMITMENT if the commitment can't be revealed from the agent's store. */
   requireRevealable(chamberId: number, options: CallOptions): Promise<void>;
 }
 
-export interface Watching {
+export interface WatchContext {
   readonly signal: AbortSignal;
   readonly report: Report;
 }
 
 export class Reveals {
   readonly #agent: RevealingAgent;
-  readonly #watching: Watching;
+  readonly #watching: WatchContext;
   readonly #revealing = new Set<number>();
   readonly #problems = new Map<number, RevealProblem>();
   /** Chambers whose openings were looked up. */
   readonly #checked = new Set<number>();
-  /** Settles with the last started reveal: one response is read at a time. */
+  /** Settles with the last reveal that was started, so that only one response is read at a time. */
   #attempt: Promise<unknown> = Promise.resolve();
 
-  constructor(agent: RevealingAgent, watching: Watching) {
+  constructor(agent: RevealingAgent, watching: WatchContext) {
     this.#agent = agent;
     this.#watching = watching;
   }
 
-  /** Begins the reveals that are due, and does not wait for them. */
+  /** Starts the due reveals without waiting for them. */
   begin({ todo }: Pick<Todo, 'todo'>): void {
     for (const { chamberId, must, phaseEndsAt } of todo) {
       if (must !== 'reveal' || this.#revealing.has(chamberId) || this.#revealing.size >= REVEALS_MAX) continue;
@@ -46,7 +45,7 @@ export class Reveals {
     }
   }
 
-  /** Reports a lost salt once, while it may still be found. */
+  /** Reports a missing salt once, while there may still be time to find it. */
   async check({ chamberId, committed, revealed, phaseEndsAt }: TodoView): Promise<void> {
     if (!committed || revealed || this.#checked.has(chamberId) || this.#checked.size >= REVEALS_MAX) return;
     this.#checked.add(chamberId);
@@ -64,12 +63,12 @@ export class Reveals {
     }
   }
 
-  /** Why the reveal in this chamber can't be made. */
+  /** Returns why the reveal in this chamber failed; undefined if it did not. */
   problem(chamberId: number): RevealProblem | undefined {
     return this.#problems.get(chamberId);
   }
 
-  /** Retries until the service has decided. This process does not retry a rejected reveal. */
+  /** Retries until the service has decided. A rejected reveal is not retried by this process. */
   async #reveal(chamberId: number, phaseEndsAt: TodoView['phaseEndsAt']): Promise<void> {
     const { signal, report } = this.#watching;
     const { local } = this.#agent.forum.service.clock;
@@ -82,7 +81,7 @@ export class Reveals {
       } catch (error) {
         const isDone = error instanceof ClientError && error.code === 'FORUM_ERR_CONFLICT';
         if (signal.aborted || isDone) return;
-        // Other errors are conditions of this machine that may pass, such as too many open files.
+        // Other errors come from this machine and may be temporary, such as too many open files.
         const isFinal = error instanceof ClientError && !error.retryable;
         const problem = { chamberId, error, phaseEndsAt };
         if (failures === 0) this.#fail(problem);

@@ -1,5 +1,5 @@
-// The members of responses and lines that the client, and programs built on it, read; the service is not trusted to send them. Unlike the
-// published schemas, these shapes allow further members and types, which later versions may add.
+// The members of responses and lines that the client, and programs built on it, read. The client checks them, because it does not trust the
+// service. Unlike the published schemas, these shapes allow other members and types, which later versions may add.
 import type { StanceCounts } from '../../projections/ideas.ts';
 import type { OutcomeIdea, OutcomeMember, OutcomeView } from '../../projections/outcome.ts';
 import type { TodoView } from '../../projections/todo.ts';
@@ -121,7 +121,7 @@ export const CHAMBER = object<ChamberView>({
 
 const stances = object<StanceCounts>({ for: integer, against: integer, undecided: integer, outdated: integer });
 
-/** A service of an earlier release does not say what changed. */
+/** Earlier releases do not send the optional members. */
 export const IDEA = object<ChamberIdeaView>({
   ideaId: text,
   ticker: text,
@@ -208,12 +208,12 @@ const evidence = object<RequestEvidence>({
 const signed = { did: text, request: nullable(evidence) } as const;
 const unsigned = { did: nullable(text), request: nullable(evidence) } as const;
 const record = { eventId: integer, chamberId: nullable(integer), type: text, ts: timestamp, prev: text } as const;
-/** A line of an account, or of a type that no fold here knows. */
+/** A line of an account, or of a type that the client's folds do not know. */
 const anyEvent = object({ ...record, ...unsigned, payload: ANY_OBJECT });
 
 const transaction = { chainId: integer, nonce: integer, txHash: text, rawTransaction: text } as const;
 
-/** The members of payloads that folds and narrations read, by type. */
+/** The members of payloads that folds and narrations read, by event type. */
 const payloads: Readonly<Partial<Record<keyof (MovePayloads & ServicePayloads), Shape>>> = {
   'chamber.created': object<MovePayloads['chamber.created']>({
     name: text,

@@ -7,7 +7,7 @@ import { signatureBase } from '../crypto/http-signature.ts';
 import { fromHex, type Hex, type Millis, toHex } from '../vocabulary/values.ts';
 import { ClientError } from './error.ts';
 
-// Pages without TLS have no WebCrypto digest, so noble's is used.
+// Pages without TLS have no WebCrypto, so noble's hash is used.
 hashes.sha512 = sha512;
 
 const SEED_BYTES = 32;
@@ -15,7 +15,7 @@ const NONCE_BYTES = 16;
 const COMPONENTS = ['@method', '@target-uri', 'content-digest'] as const;
 const encoder = new TextEncoder();
 
-/** A key that signs; the seed is not exposed. */
+/** A key that signs without exposing its seed. */
 export interface Signer {
   readonly did: string;
   readonly pubkeyHex: Hex;
@@ -26,7 +26,7 @@ export function randomSeed(): Uint8Array {
   return utils.randomSecretKey();
 }
 
-/** The signer for a 32-byte Ed25519 seed (RFC 8032), as bytes or hex. */
+/** Returns the signer for a 32-byte Ed25519 seed (RFC 8032), as bytes or hex. */
 export function toSigner(seed: Uint8Array | Hex): Signer {
   if (typeof seed === 'string' && !/^0x[0-9a-fA-F]{64}$/.test(seed)) {
     throw new ClientError('CLIENT_ERR_KEY', 'a seed as text must be 0x and 64 hex digits');
@@ -41,7 +41,7 @@ export function newNonce(): string {
   return base64urlnopad.encode(crypto.getRandomValues(new Uint8Array(NONCE_BYTES)));
 }
 
-/** The headers of a signed request. `body` is '' if there is none; `now` is the service's time. */
+/** Returns the headers of a signed request. `body` is '' if there is none; `now` is the service's time. */
 export function signatureHeaders(
   signer: Signer,
   { method, targetUri, body }: { readonly method: string; readonly targetUri: string; readonly body: string },

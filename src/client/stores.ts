@@ -1,5 +1,5 @@
-// Stores for keys, commitments and cursors: in memory, in a browser's storage, in files. Node's modules are loaded at run time, so that
-// browser bundles don't contain them.
+// Stores for keys, commitments, cursors and receipts: in memory, in a browser's storage, in files. Node's modules are loaded at run time,
+// so that browser bundles don't contain them.
 import { type KeptReceipt, parseReceipt } from '../crypto/receipt.ts';
 import { appendLine, createFile, makeFolder, replaceFile } from '../files/durable-file.ts';
 import { isOpenToOthers } from '../files/private-file.ts';
@@ -9,24 +9,24 @@ import { ClientError } from './error.ts';
 import type { Cursor, CursorStore } from './events.ts';
 import { randomSeed, toSigner } from './signing.ts';
 
-/** Openings by commitment. None is ever replaced, so a later commitment can't lose the salt of an earlier one in force. */
+/** Openings by commitment. No opening is ever replaced, so a later commitment can't lose the salt of the accepted one. */
 export interface CommitmentStore {
-  /** The opening must be durable when the promise resolves. */
+  /** Resolves once the opening is durable. */
   add(commitment: Hex, opening: StoredOpening): Promise<void>;
   find(commitment: Hex): Promise<StoredOpening | undefined>;
 }
 
-/** A commitment may become part of a path, and the service may have sent it. */
+/** Validates a commitment, which may become part of a path and may come from the service. */
 export function isCommitment(text: unknown): text is Hex {
   return typeof text === 'string' && /^0x[0-9a-f]{64}$/.test(text);
 }
 
-function checked(commitment: Hex): Hex {
+function requireCommitment(commitment: Hex): Hex {
   if (isCommitment(commitment)) return commitment;
   throw new ClientError('CLIENT_ERR_INPUT', 'a commitment is 0x and 64 hex digits in lower case');
 }
 
-/** For agents that end with the process. */
+/** Returns a store for agents that end with the process. */
 export function memoryStore(): CommitmentStore {
   const openings = new Map<Hex, StoredOpening>();
   return {
@@ -37,12 +37,12 @@ export function memoryStore(): CommitmentStore {
   };
 }
 
-/** For browsers, over localStorage or the like. */
+/** Returns a store for browsers, on localStorage or a similar object. */
 export function webStore(storage: {
   getItem(name: string): string | null;
   setItem(name: string, value: string): void;
 }): CommitmentStore {
-  const nameOf = (commitment: Hex) => `chamber-commitment:${checked(commitment)}`;
+  const nameOf = (commitment: Hex) => `chamber-commitment:${requireCommitment(commitment)}`;
   return {
     add: async (commitment, opening) => storage.setItem(nameOf(commitment), JSON.stringify(opening)),
     find: async (commitment) => parse<StoredOpening>(storage.getItem(nameOf(commitment))),
@@ -52,10 +52,10 @@ export function webStore(storage: {
 const OWNER_ONLY = { mode: 0o600 } as const;
 const FOLDER_OF_OWNER = { mode: 0o700 } as const;
 
-/** One file for each commitment, in a folder that only its owner can read. */
+/** Returns a store with one file for each commitment, in a folder that only its owner can read. */
 export function folderStore(folder: string): CommitmentStore {
   requireFiles();
-  const pathOf = (commitment: Hex) => `${folder}/${checked(commitment)}.json`;
+  const pathOf = (commitment: Hex) => `${folder}/${requireCommitment(commitment)}.json`;
   return {
     add: (commitment, opening) =>
       onDisk(pathOf(commitment), async () => {
@@ -74,7 +74,7 @@ export function folderStore(folder: string): CommitmentStore {
   };
 }
 
-/** A file that is replaced atomically. */
+/** Returns a store in a file, which is replaced atomically. */
 export function fileCursor(path: string): CursorStore {
   requireFiles();
   return {
@@ -88,9 +88,9 @@ export function fileCursor(path: string): CursorStore {
 
 /** Receipts by log and stream: a chamber or the agent's account. */
 export interface ReceiptStore {
-  /** The receipt must be durable when the promise resolves. */
+  /** Resolves once the receipt is durable. */
   add(place: ReceiptPlace, receipt: KeptReceipt): Promise<void>;
-  /** The last added one. */
+  /** Returns the receipt that was added last. */
   newest(place: ReceiptPlace): Promise<KeptReceipt | undefined>;
 }
 
@@ -100,7 +100,7 @@ export interface ReceiptPlace {
   readonly stream: number | string;
 }
 
-/** For agents that end with the process: the last receipt of each stream. */
+/** Returns a store for agents that end with the process. It keeps the last receipt of each stream. */
 export function memoryReceipts(): ReceiptStore {
   const receipts = new Map<string, KeptReceipt>();
   return {
@@ -111,7 +111,7 @@ export function memoryReceipts(): ReceiptStore {
   };
 }
 
-/** A file for each stream, a line for each receipt, in a folder for each log that only its owner can read. */
+/** Returns a store with a folder for each log, a file for each stream and a line for each receipt. Only the owner can read it. */
 export function folderReceipts(folder: string): ReceiptStore {
   requireFiles();
   const pathOf = ({ logId, stream }: ReceiptPlace) =>
@@ -126,7 +126,7 @@ export function folderReceipts(folder: string): ReceiptStore {
   };
 }
 
-/** Skips lines that a crash cut off, or that an earlier release appended to such a line. */
+/** Skips lines that a crash truncated, or that an earlier release appended to a truncated line. */
 function newestOf(lines: string): KeptReceipt | undefined {
   for (const line of lines.split('\n').reverse()) {
     try {
@@ -140,12 +140,14 @@ function newestOf(lines: string): KeptReceipt | undefined {
   return undefined;
 }
 
-/** Unchecked: the store wrote it. */
+/** Does not check the value, because the store wrote it. */
 function parse<Value>(text: string | null | undefined): Value | undefined {
   return typeof text === 'string' ? (JSON.parse(text) as Value) : undefined;
 }
 
-/** The seed in a key file. A missing file is created with a new seed, readable only by its owner (mode 0600) where the platform has modes. */
+/**
+ * Returns the seed in a key file. Creates a missing file with a new seed, readable only by its owner (mode 0600) if the platform has modes.
+ */
 export async function seedFromFile(path: string, platform?: string): Promise<Uint8Array> {
   const text = (await readIfPresent(path)) ?? (await createKeyFile(path));
   const [seed] = /(?<="seed":\s*")0x[0-9a-f]{64}(?=")/.exec(text) ?? [];
@@ -159,7 +161,7 @@ export async function seedFromFile(path: string, platform?: string): Promise<Uin
   return fromHex(seed);
 }
 
-/** No key is read half written or replaced: if several processes create the file, all use the same key. */
+/** Creates the file atomically and never replaces it: if several processes create the file, all use the same key. */
 async function createKeyFile(path: string): Promise<string> {
   const seed = randomSeed();
   const text = `${JSON.stringify({ did: toSigner(seed).did, seed: toHex(seed) }, null, 2)}\n`;
@@ -196,7 +198,7 @@ function storageError(path: string, cause: unknown): ClientError {
   return new ClientError('CLIENT_ERR_STORAGE', `${path} can’t be used: ${problem}`, { cause });
 }
 
-/** A browser has no files. */
+/** Throws in browsers, which have no files. */
 function requireFiles(): void {
   if (globalThis.process?.getBuiltinModule === undefined) {
     throw new ClientError('CLIENT_ERR_KEY', 'key files require Node 20.19 or later: use fromSeed instead');

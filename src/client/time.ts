@@ -7,7 +7,7 @@ export interface LocalClock {
   now(): Millis;
   /** A monotonic time for durations; `now` by default. */
   steady?(): Millis;
-  /** Resolves after `millis`; rejects with the signal's reason if that aborts first. */
+  /** Resolves after `millis`; rejects with the signal's reason if the signal aborts first. */
   sleep(millis: Millis, signal?: AbortSignal): Promise<void>;
 }
 
@@ -18,10 +18,10 @@ interface ServiceTime {
   readonly isFromHeader?: boolean;
 }
 
-/** During a long wait either clock may be set, and the machine may sleep. */
+/** Long waits are split, because during one either clock may be set and the machine may sleep. */
 const SLEEP_MILLIS_MAX = 30_000;
 
-/** Keeps bounds on how far the service's clock is ahead. The local clock is trusted unless they exclude it. */
+/** Keeps bounds on how far the service's clock is ahead. Uses the local clock unless the bounds exclude it. */
 export class ServiceClock {
   readonly local: LocalClock;
   #ahead = { least: Number.NEGATIVE_INFINITY, most: Number.POSITIVE_INFINITY };
@@ -37,8 +37,8 @@ export class ServiceClock {
   }
 
   /**
-   * Records that the service's time was within bounds at some moment of the local span. If two records contradict each
-   * other, the newer one counts, but a Date header never overrides what the service itself said.
+   * Records that the service's time was within bounds at some moment of the local span. If two records contradict each other, the newer one
+   * counts, but a Date header never overrides a time from a response body.
    */
   learn({ earliest, latest, isFromHeader = false }: ServiceTime, span: { sentAt: Millis; receivedAt: Millis }): void {
     const bounds = { least: earliest - span.receivedAt, most: latest - span.sentAt };
@@ -56,14 +56,14 @@ export class ServiceClock {
   }
 }
 
-/** For durations only. */
+/** Returns a monotonic time, for durations only. */
 export function steadyMillis(local: LocalClock): Millis {
   return local.steady?.() ?? local.now();
 }
 
 /**
- * The time spent on attempts while the machine was awake. It may sleep for hours between two steps, and its clock may be set, so a step
- * counts no more than its maximum.
+ * Measures the time spent on attempts while the machine was awake. The machine may sleep for hours between two steps, and its clock may be
+ * set, so no step counts for more than its maximum.
  */
 export class TimeTried {
   readonly #local: LocalClock;
@@ -75,7 +75,7 @@ export class TimeTried {
     this.#at = steadyMillis(local);
   }
 
-  /** Returns the total. The step that ends now took at most `stepMillisMax`. */
+  /** Ends a step, which counts for at most `stepMillisMax`, and returns the total. */
   after(stepMillisMax: Millis): Millis {
     const now = steadyMillis(this.#local);
     this.#millis += Math.min(Math.max(0, now - this.#at), stepMillisMax);

@@ -1,7 +1,7 @@
 import { backoffMillis } from '../reading/waiting.ts';
 import type { CallOptions, Service } from './call.ts';
 import { ClientError } from './error.ts';
-import type { Watching } from './reveals.ts';
+import type { WatchContext } from './reveals.ts';
 import type { Todo } from './todo-stream.ts';
 
 export interface FollowedAgent {
@@ -9,10 +9,10 @@ export interface FollowedAgent {
   todos(options: CallOptions): AsyncGenerator<Todo, void, undefined>;
 }
 
-/** Yields the todo now and after each change, whatever happens to the service, until the signal aborts. */
+/** Yields the todo list now and after each change, until the signal aborts. Reports outages and retries. */
 export async function* followTodo(
   agent: FollowedAgent,
-  { signal, report }: Watching,
+  { signal, report }: WatchContext,
 ): AsyncGenerator<Todo, void, undefined> {
   const { local } = agent.forum.service.clock;
   let reported = '';
@@ -25,7 +25,7 @@ export async function* followTodo(
         yield todo;
       }
     } catch (error) {
-      // The message may contain the time.
+      // The message may contain the time, so the code identifies the condition.
       const condition = error instanceof ClientError ? `${error.code} ${error.step}` : String(error);
       if (!signal.aborted && condition !== reported) report({ type: 'not-followed', error });
       reported = condition;

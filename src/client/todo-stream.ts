@@ -1,4 +1,4 @@
-// The todo of an agent over any number of connections: server-sent events, and a single request if a connection fails.
+// Follows an agent's todo list over any number of connections: server-sent events, and a single request if a connection fails.
 import type { TodoView } from '../../projections/todo.ts';
 import { LimitError } from '../reading/limits.ts';
 import { openResponse } from '../reading/response.ts';
@@ -9,12 +9,12 @@ import { TODO } from './shapes.ts';
 import { type Signer, signatureHeaders } from './signing.ts';
 import { steadyMillis } from './time.ts';
 
-/** GET /me/todo. */
+/** The response of GET /me/todo. */
 export interface Todo {
   readonly now: string;
   /** Most urgent first. */
   readonly todo: readonly TodoView[];
-  /** The list is truncated. */
+  /** Whether the list is truncated. */
   readonly more: boolean;
   /** The version of the whole list, including the truncated part, for `since`. */
   readonly version: string;
@@ -23,13 +23,13 @@ export interface Todo {
 export interface TodoQuery {
   /** 1–200, 200 by default. */
   readonly limit?: number | undefined;
-  /** Seconds to wait for a change, 1–60. Without `since` the response is immediate if anything is due. */
+  /** Seconds to wait for a change, 1–60. Without `since`, the response is immediate if anything is due. */
   readonly wait?: number | undefined;
   /** The last version received. The wait ends once the list differs from it, so no change is missed. */
   readonly since?: string | undefined;
 }
 
-/** A connection that lasts this long ends a series of failures. */
+/** A connection that lasts this long resets the backoff. */
 const STABLE_MILLIS = 10_000;
 
 interface TodoSource {
@@ -39,7 +39,7 @@ interface TodoSource {
   readonly read: (options: CallOptions) => Promise<Todo>;
 }
 
-/** Yields the todo now, then after each change; throws the errors of `read`, and the signal's reason. */
+/** Yields the todo list now, then after each change; throws the errors of `read`, and the signal's reason. */
 export async function* todoStream(source: TodoSource, options: CallOptions): AsyncGenerator<Todo, void, undefined> {
   let last: string | undefined;
   for await (const todo of connections(source, options)) {
@@ -48,7 +48,7 @@ export async function* todoStream(source: TodoSource, options: CallOptions): Asy
   }
 }
 
-/** One connection after another; each begins with the whole list. */
+/** Yields from one connection after another; each begins with the whole list. */
 async function* connections(
   { service, signer, read }: TodoSource,
   { signal }: CallOptions,
@@ -69,7 +69,7 @@ async function* connections(
   }
 }
 
-/** Throws if the connection can't be opened, breaks or is silent, and a ClientError if it exceeds the limits. */
+/** Throws if the connection can't be opened, breaks or is silent; throws a ClientError if the data exceeds the limits or is invalid. */
 async function* connect(
   { baseUrl, clock, fetch, limits }: Service,
   signer: Signer,
@@ -103,5 +103,5 @@ async function* connect(
   }
 }
 
-/** The service sends each event's data in one line. */
+/** The service sends each event's data on one line. */
 const DATA = 'data: ';

@@ -1,16 +1,16 @@
-// Verifies the signatures that an agent checks before it commits and reveals: two for each member of a chamber with rounds.
+// Verifies signatures quickly, because an agent checks two for each member of a chamber with rounds before it commits and reveals.
 import { isSignedBy, toVerifyingKey } from '../crypto/verify.ts';
 import { isNode } from './runtime.ts';
 
 /**
- * Returns the same as isSignedBy for a key without a weakness. For such a key Node's own Ed25519 accepts nothing that isSignedBy rejects
- * and takes a tenth of the time; isSignedBy decides what Node rejects.
+ * Returns the same as isSignedBy for a key without a weakness. For such a key, Node's own Ed25519 accepts nothing that isSignedBy rejects
+ * and takes a tenth of the time; if Node rejects a signature, isSignedBy decides.
  */
 export function isSignature(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   return isAcceptedByNode(publicKey, message, signature) || isSignedBy(toVerifyingKey(publicKey), message, signature);
 }
 
-/** The module is loaded at run time, so that bundles for browsers name no module of Node. */
+/** Loads the module at run time, so that browser bundles do not refer to Node's modules. */
 function isAcceptedByNode(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   const node = isNode() ? process.getBuiltinModule?.('node:crypto') : undefined;
   if (node === undefined) return false;

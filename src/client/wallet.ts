@@ -1,34 +1,32 @@
-// Texts that wallets sign for this client, with the service and the time.
+// Sends texts signed by wallets, which include the service and the time.
 import { type SignedText, toBaseUrl } from '../crypto/wallet-texts.ts';
 import { type Hex, instantOf, toTimestamp } from '../vocabulary/values.ts';
 import type { Service } from './call.ts';
 import { ClientError } from './error.ts';
 import { learnTime } from './exchange.ts';
 
-/** A wallet that signs messages (EIP-191, personal_sign), such as an account of viem. */
+/** A wallet that signs messages (EIP-191, personal_sign), such as a viem account. */
 export interface WalletSigner {
   readonly address: string;
   signMessage(parts: { readonly message: string }): Promise<Hex>;
 }
 
-/**
- * Sends the wallet's signature, and another one if the service reports that this machine's clock is wrong.
- */
+/** Sends the wallet's signature, and once more a new one if the service's error shows that this machine's clock is wrong. */
 export async function sendSigned<Result>(
-  parts: Parameters<typeof signedBy>,
-  send: (proof: Awaited<ReturnType<typeof signedBy>>) => Promise<Result>,
+  parts: Parameters<typeof signText>,
+  send: (proof: Awaited<ReturnType<typeof signText>>) => Promise<Result>,
 ): Promise<Result> {
-  const proof = await signedBy(...parts);
+  const proof = await signText(...parts);
   try {
     return await send(proof);
   } catch (error) {
     const [, { clock }] = parts;
     if (!(error instanceof ClientError) || !learnTime(clock, error, instantOf(proof.issuedAt))) throw error;
-    return await send(await signedBy(...parts));
+    return await send(await signText(...parts));
   }
 }
 
-async function signedBy(
+async function signText(
   wallet: WalletSigner,
   { baseUrl, clock }: Service,
   textOf: (about: Omit<SignedText, 'did'>) => string,

@@ -1,4 +1,4 @@
-// Conditions that fail no call. Each is reported once when it begins.
+// Reports conditions that do not make a call fail, once when each begins.
 
 export class Warnings {
   readonly #report: (warning: string) => void;
@@ -8,7 +8,7 @@ export class Warnings {
     this.#report = report;
   }
 
-  /** The condition lasts until `end` is called. */
+  /** Reports the warning unless the condition has already begun and `end` has not been called since. */
   begin(condition: string, warning: string): void {
     if (this.#lasting.has(condition)) return;
     this.#lasting.add(condition);

@@ -1,19 +1,19 @@
-// What a program that watches for an agent has to report: data, and a sentence for people.
+// The reports of a program that watches for an agent: data, and a sentence for people.
 import type { TodoView } from '../../projections/todo.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { ClientError } from './error.ts';
 
 export type WatchReport =
   | { readonly type: 'revealed'; readonly chamberId: number }
-  /** A reveal failed for the first time. It is tried again if the error is retryable. */
+  /** A reveal failed for the first time. It is retried if the error is retryable. */
   | ({ readonly type: 'not-revealed' } & RevealProblem)
-  /** The salt of a commitment is not in the agent's store: there is still time to copy it there. */
+  /** The salt of a commitment is not in the agent's store, but there is still time to copy it there. */
   | ({ readonly type: 'unrevealable' } & RevealProblem)
-  /** The duty is handed over again after `retryMillis` if it is still open. */
+  /** The handler failed. It is called again after `retryMillis` if the duty is still open. */
   | { readonly type: 'duty-failed'; readonly duty: Duty; readonly error: unknown; readonly retryMillis: Millis }
-  /** Reported once while the condition lasts. */
+  /** The todo list can't be read; reported once per outage. */
   | { readonly type: 'not-followed'; readonly error: unknown }
-  /** The condition has ended. */
+  /** The outage has ended. */
   | { readonly type: 'followed-again' };
 
 export interface RevealProblem {
@@ -22,7 +22,7 @@ export interface RevealProblem {
   readonly phaseEndsAt: TodoView['phaseEndsAt'];
 }
 
-/** What an agent must do now: end its turn, or commit. The watching program makes reveals by itself. */
+/** An action that the agent must take now: end its turn, or commit. The watching program reveals automatically. */
 export type Duty = TodoView & { readonly must: 'pass' | 'commit' };
 
 export type Report = (report: WatchReport) => void;
@@ -38,26 +38,25 @@ export function reportText(report: WatchReport): string {
     case 'duty-failed': {
       const { duty, error, retryMillis } = report;
       const seconds = Math.ceil(retryMillis / 1_000);
-      return `chamber ${duty.chamberId}: ${duty.must} failed: ${textOf(error)}; next try in ${seconds} s while it is due`;
+      return `chamber ${duty.chamberId}: ${duty.must} failed: ${textOf(error)}; next attempt in ${seconds} s if it is still due`;
     }
     case 'not-followed':
-      return `the service is not followed: ${textOf(report.error)}`;
+      return `cannot follow the service: ${textOf(report.error)}`;
     case 'followed-again':
-      return 'the service is followed again';
+      return 'following the service again';
     default:
       return report satisfies never;
   }
 }
 
-/** Reports of what went well; the others are problems. */
-export function isGoodNews({ type }: WatchReport): boolean {
-  return type === 'revealed' || type === 'followed-again';
+export function isProblem({ type }: WatchReport): boolean {
+  return type !== 'revealed' && type !== 'followed-again';
 }
 
-/** The reason why an allocation can't be revealed and, if its salt is lost, the remedy. */
+/** Returns why an allocation can't be revealed and, if its salt is missing, the remedy. */
 export function problemText({ error, phaseEndsAt }: Omit<RevealProblem, 'chamberId'>): string {
   if (!(error instanceof ClientError) || error.code !== 'CLIENT_ERR_COMMITMENT') return textOf(error);
-  return `${error.detail}. Tell the operator: copy the folder <key file>.commitments from where the allocation was committed, and restart this program, before the reveal ends (this phase ends at ${phaseEndsAt}). Without it the allocation does not count`;
+  return `${error.detail}. Tell the operator: copy the folder <key file>.commitments from the machine where the allocation was committed, and restart this program, before the reveal ends (this phase ends at ${phaseEndsAt}). Otherwise the allocation does not count`;
 }
 
 function textOf(error: unknown): string {

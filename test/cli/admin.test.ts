@@ -95,7 +95,7 @@ describe('chambers admin withhold', () => {
       run([...more, 'admin', 'withhold', '3', '17', `--reason=${reason}`, `--file=${file}`]);
     await withhold('abuse');
     expect(JSON.parse((await withhold('law', '--json')).out)).toMatchObject({ added: [], listed: ['3:17 abuse'] });
-    expect((await withhold('law')).out).toContain('3:17 is already listed with the reason abuse, which counts');
+    expect((await withhold('law')).out).toContain('3:17 is already listed with the reason abuse, which stays');
     expect(readFileSync(file, 'utf8')).toBe('3:17 abuse\n');
   });
 

@@ -12,7 +12,7 @@ it('play joins, passes, commits to equal shares, reveals and exits', async () =>
   await speaker.joinChamber(chamberId);
   const said: string[] = [];
   const agent = await newAgent(live, live.sharedTime);
-  const playing = playChamber(agent, chamberId, { given: [], say: (text) => said.push(text) });
+  const playing = playChamber(agent, chamberId, { allocations: [], say: (text) => said.push(text) });
   const next = async () => {
     await live.sleeping(1);
     live.advance(PHASE_MILLIS);

@@ -50,7 +50,12 @@ it('watch retries a failing command while the duty is open', async () => {
     .map((line) => JSON.parse(line));
   expect(events).toMatchObject([
     { type: 'due', chamberId, must: 'pass', phase: 'PROPOSAL' },
-    { type: 'duty-failed', chamberId, must: 'pass', detail: expect.stringContaining('exit code 3; next try in 1 s') },
+    {
+      type: 'duty-failed',
+      chamberId,
+      must: 'pass',
+      detail: expect.stringContaining('exit code 3; next attempt in 1 s'),
+    },
     { type: 'due', chamberId },
     { type: 'done', chamberId },
   ]);

@@ -194,7 +194,7 @@ it('verifying something other than an unread Request is an error of the input', 
     [{ method, headers, body: JSON.stringify(DELIVERY) }, 'must be a Request of the Fetch API'],
     [{ method, headers: Object.fromEntries(headers), body }, 'must be a Request of the Fetch API'],
     [undefined, 'must be a Request of the Fetch API'],
-    [read, 'was read before'],
+    [read, 'has already been read'],
   ] as const) {
     // Programs in JavaScript pass what their framework has.
     await expect(verify(request as unknown as Request)).rejects.toMatchObject({

@@ -109,10 +109,8 @@ python('makes moves although receipts can’t be kept, or were cut off, and warn
   const warned = `${PASSING.replace('import sys', 'import logging, sys; logging.basicConfig(stream=sys.stdout, format="%(message)s")')}`;
   const out = (await runPython(warned, program(2), { env })).trimEnd().split('\n');
   expect(out).toEqual([
-    expect.stringMatching(
-      /^the last event that this agent has seen of chamber 1 can't be read: .*agent\.json\.receipts/,
-    ),
-    expect.stringMatching(/^accepted as event 6 of 1, but receipts can't be stored in .*agent\.json\.receipts/),
+    expect.stringMatching(/^cannot read the last event that this agent has seen of chamber 1: .*agent\.json\.receipts/),
+    expect.stringMatching(/^accepted as event 6 of 1, but receipts cannot be stored in .*agent\.json\.receipts/),
     '6',
     '7',
   ]);

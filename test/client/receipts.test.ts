@@ -78,7 +78,7 @@ describe('a receipt that can’t be kept', () => {
     writeFileSync(receipts, 'not a folder');
     const chamberId = await playedIn(agent);
     expect(warnings).toEqual([
-      expect.stringMatching(/^accepted as event 1 of did:key:.*, but receipts can’t be stored: /),
+      expect.stringMatching(/^accepted as event 1 of did:key:.*, but receipts cannot be stored: /),
     ]);
     expect(warnings[0]).toContain(receipts);
     const { asOfEventId } = await live.forum.merklePreview(chamberId);
@@ -104,7 +104,9 @@ describe('a receipt that can’t be kept', () => {
       onWarning: (warning) => void warnings.push(warning),
     });
     await Agent.generate(forum).register(REGISTRATION);
-    expect(warnings).toEqual([expect.stringMatching(/its receipt is neither verified nor stored: no response from/)]);
+    expect(warnings).toEqual([
+      expect.stringMatching(/its receipt could not be verified and was not stored: no response from/),
+    ]);
   });
 });
 
@@ -171,7 +173,7 @@ describe('an agent', () => {
   it.each<[string, Fetching, RegExp]>([
     ['of another event', replacing('event', (text) => text.replace(/id=\d+/, 'id=99')), /does not verify/],
     ['of another leaf', replacing('event', (text) => text.replace(/leaf=:..../, 'leaf=:AAAA')), /does not verify/],
-    ['of another chamber', replacing('event', (text) => text.replace(/^\d+/, '99')), /it is of 99, not of/],
+    ['of another chamber', replacing('event', (text) => text.replace(/^\d+/, '99')), /it is for 99, not for/],
     ['of another log', replacing('log-id', () => 'ab'.repeat(16)), /does not verify/],
     ['without an event', replacing('event', () => 'nothing'), /names no event/],
     ['by a key that the service does not publish', withoutKeys(), /not in the key directory/],

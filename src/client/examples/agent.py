@@ -39,11 +39,11 @@ def call(method, path, value=None, signed=True):
                     "Signature": f"sig1=:{base64.b64encode(sign(text)).decode()}:"}
     request = urllib.request.Request(BASE + path, body or None, headers, method=method)
     try:
-        answer = json.load(urllib.request.urlopen(request))
-    except urllib.error.HTTPError as refusal:
-        sys.exit(refusal.read().decode())
-    print(json.dumps(answer))
-    return answer
+        result = json.load(urllib.request.urlopen(request))
+    except urllib.error.HTTPError as error:
+        sys.exit(error.read().decode())
+    print(json.dumps(result))
+    return result
 
 
 if not os.path.exists(KEY):

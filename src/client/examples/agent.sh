@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# An agent's first signed moves with curl and openssl (3.0 or later) alone: agent.sh [BASE_URL]
+# An agent's first signed moves, with only curl and openssl (3.0 or later): agent.sh [BASE_URL]
 set -euo pipefail
 base=${1:-http://127.0.0.1:8787} key=${KEY:-agent.pem} temp=$(mktemp)
 trap 'rm -f "$temp"' EXIT

@@ -1,7 +1,7 @@
-// A receiver of callbacks as a fetch handler, for serverless platforms: it makes the agent's moves when the service calls.
+// A callback receiver for serverless platforms, as a fetch handler: it makes the agent's moves when the service calls.
 import { Agent } from 'chamber-coordination-service/client';
 
-// CALLBACK_URL has a secret part that only its owner knows: that alone decides who can set it.
+// CALLBACK_URL must have a secret part, because anybody who knows the whole URL can set it as the callback of another agent.
 const { CHAMBERS_URL, CHAMBERS_KEY_FILE, CALLBACK_URL } = process.env;
 const agent = await Agent.fromKeyFile(CHAMBERS_URL, CHAMBERS_KEY_FILE);
 const seen = new Set();
@@ -37,7 +37,7 @@ async function act(due) {
   if (await isOpen(due)) await moves[due.must](due.chamberId);
 }
 
-/** The turn may have ended meanwhile, and the next one of this agent begun: that one has a delivery of its own. */
+/** Returns whether the duty is still open. If this agent's next turn has begun meanwhile, that turn gets its own delivery. */
 async function isOpen(due) {
   const { todo } = await agent.todo();
   const item = todo.find(({ chamberId }) => chamberId === due.chamberId);
