@@ -16,7 +16,7 @@ import { ADDS, type AnyTool, acting, described, id, NOTE, READS, type ToolCall, 
 import { waitTool } from './wait.ts';
 
 const count = v.number();
-const idea = described(characters(1, 40), 'id or ticker of the idea');
+const idea = described(characters(1, 40), 'id or ticker');
 
 const ending = {
   pass: v.optional(described(v.boolean(), 'end the turn afterwards')),

@@ -73,7 +73,7 @@ export function described<const Schema extends v.GenericSchema>(schema: Schema, 
 export const id = described(integer(1, Number.MAX_SAFE_INTEGER), 'id of the chamber');
 
 export const acting = {
-  again: v.optional(described(v.boolean(), 'make an equal call a second time')),
+  again: v.optional(described(v.boolean(), 'make an equal call again')),
 };
 
 const MESSAGE_CHARS_MAX = 160;
