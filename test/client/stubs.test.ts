@@ -50,7 +50,12 @@ const CASES: readonly (readonly [
     undefined,
     /^CLIENT_ERR_CHAIN .*does not verify/,
   ],
-  ['rejects a stub under a key that the directory lacks', stub, [], /^CLIENT_ERR_CHAIN .*not in the key directory/],
+  [
+    'rejects a stub under a key that the directory lacks',
+    stub,
+    [],
+    /^CLIENT_ERR_CHAIN .*not in the service.s key directory/,
+  ],
   [
     'rejects a stub from before its key was in force',
     stubOf(COMMENT, { at: START - HOUR }),
