@@ -2,7 +2,7 @@
 // a network failure, whatever its status.
 import { acceptReceipt, RECEIPT_TAG, type Receipt, type ReceiptRequest } from '../crypto/receipt.ts';
 import { httpInstantOf } from '../reading/http-date.ts';
-import { parseLimitedJson, type ReadLimits } from '../reading/limits.ts';
+import { parseBoundedJson, type ReadLimits } from '../reading/limits.ts';
 import { type OpenResponse, openResponse } from '../reading/response.ts';
 import { listOf } from '../reading/shape.ts';
 import type { Millis } from '../vocabulary/values.ts';
@@ -88,7 +88,7 @@ async function readOutcome(
   if (isForeign(response, as)) return readFailure(service, response, undefined);
   const text = receiptRequest && ok ? await response.text(limits) : undefined;
   const value =
-    text === undefined ? await readBody(response, { as, linesMax }, limits) : parseLimitedJson(text, limits);
+    text === undefined ? await readBody(response, { as, linesMax }, limits) : parseBoundedJson(text, limits);
   if (!ok || value === undefined) return readFailure(service, response, value);
   const problem = wholeShape?.(value, '');
   if (problem === undefined) {

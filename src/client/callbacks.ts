@@ -3,7 +3,7 @@ import { keyProblem } from '../crypto/key-directory.ts';
 import { parseCallback } from '../crypto/received-callback.ts';
 import { isSignedBy } from '../crypto/verify.ts';
 import { Chunks } from '../reading/chunks.ts';
-import { parseLimitedJson } from '../reading/limits.ts';
+import { parseBoundedJson } from '../reading/limits.ts';
 import type { Shape } from '../reading/shape.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { CallOptions, Service } from './call.ts';
@@ -112,7 +112,7 @@ function toTargetUri(url: string): string {
 }
 
 function toCallback(id: string, json: string, limits: Service['limits']): Callback {
-  const value = parse(() => parseLimitedJson(json, limits)) as { readonly type?: unknown } | null | undefined;
+  const value = parse(() => parseBoundedJson(json, limits)) as { readonly type?: unknown } | null | undefined;
   const requireShape = (shape: Shape) => {
     const problem = shape(value, '');
     if (problem !== undefined) throw invalid(problem);

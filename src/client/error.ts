@@ -1,5 +1,5 @@
 // The client's error class, for the service's errors and the client's own (CLIENT_ERR_…).
-import { parseLimitedJson, type ReadLimits } from '../reading/limits.ts';
+import { parseBoundedJson, type ReadLimits } from '../reading/limits.ts';
 import type { ErrorCode, ErrorData } from '../vocabulary/errors.ts';
 
 export type ClientErrorCode =
@@ -93,7 +93,7 @@ export function tooLarge(problem: string, cause: unknown): ClientError {
 /** Returns undefined if the line is not JSON. Throws CLIENT_ERR_TOO_LARGE if the line exceeds the limits. */
 export function parseJson(text: string, limits: ReadLimits): unknown {
   try {
-    return parseLimitedJson(text, limits);
+    return parseBoundedJson(text, limits);
   } catch (error) {
     throw tooLarge(`a line from the service was rejected: ${(error as Error).message}`, error);
   }

@@ -54,7 +54,7 @@ export class LimitError extends Error {
 }
 
 /** Returns undefined if the text is not JSON. Throws a LimitError if the JSON has too many values or levels. */
-export function parseLimitedJson(text: string, { jsonValuesMax }: Pick<ReadLimits, 'jsonValuesMax'>): unknown {
+export function parseBoundedJson(text: string, { jsonValuesMax }: Pick<ReadLimits, 'jsonValuesMax'>): unknown {
   try {
     requireBoundedJson(text, jsonValuesMax);
   } catch (error) {

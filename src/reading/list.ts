@@ -1,6 +1,6 @@
 // Parses a hostile JSON array item by item, so that the text of a long list is never in memory as a whole.
 import { withCommas } from '../vocabulary/values.ts';
-import { LimitError, parseLimitedJson, type ReadLimits } from './limits.ts';
+import { LimitError, parseBoundedJson, type ReadLimits } from './limits.ts';
 
 export type ListLimits = Pick<ReadLimits, 'listBytesMax' | 'listCharsMax' | 'itemBytesMax' | 'jsonValuesMax'>;
 
@@ -98,7 +98,7 @@ class ListParser {
   #endItem(): boolean {
     const text = this.#decoder.decode(this.#item.subarray(0, this.#itemBytes));
     this.#itemBytes = 0;
-    const item = parseLimitedJson(text, this.#limits);
+    const item = parseBoundedJson(text, this.#limits);
     this.#chars += charsOf(item);
     const { listCharsMax } = this.#limits;
     if (this.#chars > listCharsMax)
@@ -108,7 +108,7 @@ class ListParser {
   }
 }
 
-/** Returns the number of characters in all strings of a value, whose depth parseLimitedJson has limited. */
+/** Returns the number of characters in all strings of a value, whose depth parseBoundedJson has limited. */
 function charsOf(value: unknown): number {
   if (typeof value === 'string') return value.length;
   if (typeof value !== 'object' || value === null) return 0;

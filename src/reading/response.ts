@@ -1,7 +1,7 @@
 // Reads a response within limits of bytes, values and time. All requests to other operators' services go through it.
 import { withCommas } from '../vocabulary/values.ts';
 import { Chunks } from './chunks.ts';
-import { LimitError, parseLimitedJson, type ReadLimits } from './limits.ts';
+import { LimitError, parseBoundedJson, type ReadLimits } from './limits.ts';
 import { type RawLine, splitLines } from './lines.ts';
 import { type ListLimits, readList } from './list.ts';
 import { linkedSignal, timerMillis } from './waiting.ts';
@@ -96,7 +96,7 @@ export class OpenResponse {
 
   /** Returns undefined if the body is not JSON. Throws a LimitError if the body exceeds responseBytesMax or jsonValuesMax. */
   async json(limits: Pick<ReadLimits, 'responseBytesMax' | 'jsonValuesMax'>): Promise<unknown> {
-    return parseLimitedJson(await this.text(limits), limits);
+    return parseBoundedJson(await this.text(limits), limits);
   }
 
   /** Returns the items of a JSON array; undefined if the body is not an array. Throws a LimitError if the body exceeds a limit. */
@@ -131,7 +131,7 @@ export function limitedFetch(limits: ReadLimits, wholeMillisMax?: number): typeo
     const response = await openResponse(fetch, `${url}`, request, deadlines);
     const { status, headers } = response;
     const text = await response.text(limits);
-    parseLimitedJson(text, limits);
+    parseBoundedJson(text, limits);
     return new Response(text === '' ? null : text, { status, headers });
   };
 }

@@ -2,7 +2,7 @@
 // nor a response that is not JSON-RPC.
 import * as v from 'valibot';
 import { BaseError, http, RpcRequestError } from 'viem';
-import { LimitError, parseLimitedJson, READ_LIMITS } from '../reading/limits.ts';
+import { LimitError, parseBoundedJson, READ_LIMITS } from '../reading/limits.ts';
 import { limitedFetch, UNLIMITED_BY_VIEM } from '../reading/response.ts';
 import { linkedSignal } from '../reading/waiting.ts';
 
@@ -121,7 +121,7 @@ function acceptingErrorBodies(fetch: typeof globalThis.fetch): typeof globalThis
     if (ok) return response;
     if (status === TOO_MANY_REQUESTS) throw new RpcError('unavailable', 'RPC rate limit exceeded (429)');
     const text = await response.text();
-    if (!v.is(jsonRpcError, parseLimitedJson(text, READ_LIMITS))) {
+    if (!v.is(jsonRpcError, parseBoundedJson(text, READ_LIMITS))) {
       throw new RpcError('unavailable', `the RPC returned HTTP ${status}`);
     }
     return new Response(text, { headers });
