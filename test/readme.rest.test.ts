@@ -37,7 +37,7 @@ it('the agent of src/client/README.md takes part in a whole chamber', SLOW, asyn
   expect(new Set(types)).toEqual(new Set(['chamber.created', 'chamber.proposed', ...moves, 'allocation.revealed']));
 });
 
-/** Waits for events of these types, in this order, and ends the phase after each. Returns all types until then. */
+/** Waits for events of the given types in order, and ends the phase after each. Returns the types of all events until then. */
 async function endPhases(
   { forum, advance }: { readonly forum: ForumClient; advance(millis: number): void },
   awaited: readonly string[],

@@ -1,11 +1,11 @@
-// What may not be called is rejected by name, and nothing is connected to.
+// Callbacks to forbidden addresses are rejected, and the service connects to none of them.
 import { Socket } from 'node:net';
 import { describe, expect, it, vi } from 'vitest';
 import { AddressNotAllowed, parseCallbackUrl, requireAllowed } from '../../src/callbacks/addresses.ts';
 import { openReceiver } from '../kit/receiver.ts';
 import { refusal, TestService } from '../kit/test-service.ts';
 
-/** Neither http nor this machine are allowed. */
+/** In production neither http nor loopback addresses are allowed. */
 const STRICT = { NODE_ENV: 'test' } as const;
 
 const BAD_URLS: readonly (readonly [url: string, detail: string])[] = [
@@ -35,7 +35,7 @@ const BAD_URLS: readonly (readonly [url: string, detail: string])[] = [
   ),
   ['https://agent.example:0/', 'not port 0'],
   ...[
-    // Decimal, octal, hexadecimal, short.
+    // Decimal, octal, hexadecimal and short forms.
     ...['127.0.0.1', '2130706433', '017700000001', '0x7f000001', '0x7f.1', '127.1', '0', '0.0.0.0', '127.0.0.1.'],
     ...['10.0.0.1', '172.16.0.1', '192.168.1.1', '169.254.169.254', '0xa9fea9fe', '2852039166', '100.64.0.1'],
     ...['192.0.0.1', '192.0.2.1', '198.18.0.1', '198.51.100.1', '203.0.113.1', '192.88.99.1', '224.0.0.1'],
@@ -63,7 +63,7 @@ const BAD_NAMES: readonly (readonly [name: string, addresses: readonly string[]]
 ];
 
 describe('PUT /me/callback', () => {
-  it('rejects each URL that may not be called, and connects to nothing', async () => {
+  it('PUT /me/callback rejects each forbidden URL, and connects to nothing', async () => {
     const resolved: string[] = [];
     const byName = new Map(BAD_NAMES);
     const service = new TestService({
@@ -101,14 +101,14 @@ describe('PUT /me/callback', () => {
     expect(await service.must('GET', '/me/callback', { by })).toMatchObject({ url: null });
   });
 
-  it('does not say what a name resolves to', async () => {
+  it('PUT /me/callback does not reveal the addresses of a name', async () => {
     const service = new TestService({ settings: STRICT, callbackNetwork: { resolve: async () => ['10.20.30.40'] } });
     const by = await service.agent();
     const { body } = await service.request('PUT', '/me/callback', { by, body: { url: 'https://inner.example/' } });
     expect(JSON.stringify(body)).not.toContain('10.20');
   });
 
-  it('resolves a name once for each connection, which goes to the address that was checked', async () => {
+  it('PUT /me/callback resolves a name once per connection, and connects to the checked address', async () => {
     const receiver = await openReceiver();
     const { port } = new URL(receiver.url);
     const answers = [['127.0.0.1'], ['10.0.0.1']];
@@ -134,7 +134,7 @@ describe('an address', () => {
     expect(() => requireAllowed([address], { isDevelopment: false })).not.toThrow();
   });
 
-  it('of this machine is allowed in development, and another private one is not', () => {
+  it('an address is allowed in development if it is a loopback address, and rejected if it is another private one', () => {
     const rules = { isDevelopment: true };
     expect(parseCallbackUrl('http://127.0.0.1:8080/a#b', rules).href).toBe('http://127.0.0.1:8080/a');
     expect(() => requireAllowed(['10.0.0.1'], rules)).toThrow(AddressNotAllowed);

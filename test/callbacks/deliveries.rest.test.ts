@@ -1,4 +1,4 @@
-// Duties are delivered while they are open, signed, each under one id.
+// Each duty is delivered while it is open, signed, and always with the same id.
 import { createHash, createPublicKey, verify } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
 import { allocationOf, enterPhase, openChamber } from '../kit/chambers.ts';
@@ -26,10 +26,10 @@ const received = (receiver: Receiver, count: number) =>
     return receiver.deliveries;
   });
 
-/** Time in which something would have been sent. */
-const aWhile = () => new Promise((resolve) => setTimeout(resolve, 2_500));
+/** Waits long enough for a delivery that must not happen. */
+const pauseForDelivery = () => new Promise((resolve) => setTimeout(resolve, 2_500));
 
-/** By the rules of RFC 9421 alone. */
+/** Verifies the signature by RFC 9421, independently of the sources. */
 async function expectSigned(service: TestService, { url }: Receiver, { headers, text }: Delivery): Promise<void> {
   const [, label = '', params = ''] = /^([a-z]+)=(.*)$/.exec(String(headers['signature-input'])) ?? [];
   const [, keyid] = /;keyid="([^"]+)"/.exec(params) ?? [];
@@ -53,8 +53,8 @@ async function expectSigned(service: TestService, { url }: Receiver, { headers, 
   expect(verify(null, Buffer.from(base), key, Buffer.from(signature, 'base64'))).toBe(true);
 }
 
-describe('a duty that becomes due', { timeout: 60_000 }, () => {
-  it('is delivered once, signed, without a text of another agent', async () => {
+describe('a duty', { timeout: 60_000 }, () => {
+  it('a duty is delivered once, signed, without text by another agent', async () => {
     const service = await calling();
     const { by, receiver } = await called(service);
     const other = await service.agent();
@@ -63,7 +63,7 @@ describe('a duty that becomes due', { timeout: 60_000 }, () => {
       topic: 'A secret topic',
       turnSeconds: 60,
     });
-    await aWhile();
+    await pauseForDelivery();
     expect(receiver.deliveries).toEqual([]);
     await enterPhase(service, id, 'PROPOSAL');
     const [delivery] = await received(receiver, 1);
@@ -77,7 +77,7 @@ describe('a duty that becomes due', { timeout: 60_000 }, () => {
     const identity = JSON.stringify([logId, by.did, id, 'pass', began]);
     expect(delivery?.headers['webhook-id']).toBe(createHash('sha256').update(identity).digest('base64url'));
     if (delivery !== undefined) await expectSigned(service, receiver, delivery);
-    await aWhile();
+    await pauseForDelivery();
     expect(receiver.deliveries.length).toBe(1);
     await eventually(async () => {
       const { lastDelivery, failures } = await service.must('GET', '/me/callback', { by });
@@ -85,7 +85,7 @@ describe('a duty that becomes due', { timeout: 60_000 }, () => {
     });
   });
 
-  it('is one for each turn, commitment and reveal, and only for its agent', async () => {
+  it('a duty is delivered for each turn, commitment and reveal, and only to its agent', async () => {
     const service = await calling();
     const [ann, bob] = [await called(service), await called(service)];
     const id = await openChamber(service, [ann.by, bob.by], { turnSeconds: 60 });
@@ -94,7 +94,7 @@ describe('a duty that becomes due', { timeout: 60_000 }, () => {
     expect(bob.receiver.deliveries).toEqual([]);
     await service.must('POST', `/chambers/${id}/pass`, { by: ann.by });
     await received(bob.receiver, 1);
-    // The turn runs out, and the next one is another duty of the same agent.
+    // The turn expires, and the agent's next turn is another duty.
     service.clock.advance(60_000);
     await received(ann.receiver, 2);
     await enterPhase(service, id, 'ALLOCATE_COMMIT');
@@ -104,7 +104,7 @@ describe('a duty that becomes due', { timeout: 60_000 }, () => {
     await service.must('POST', `/chambers/${id}/allocate/commit`, { by: ann.by, body: commit });
     await enterPhase(service, id, 'ALLOCATE_REVEAL');
     await received(ann.receiver, 4);
-    await aWhile();
+    await pauseForDelivery();
     const musts = ({ receiver }: typeof ann) => receiver.deliveries.map(({ body }) => body.due.must);
     expect(musts(ann)).toEqual(['pass', 'pass', 'commit', 'reveal']);
     // Bob did not commit, so there is nothing to reveal.
@@ -113,7 +113,7 @@ describe('a duty that becomes due', { timeout: 60_000 }, () => {
     expect(new Set(ids).size).toBe(6);
   });
 
-  it('is counted in `more` of the others', async () => {
+  it('a duty is counted in `more` of the other deliveries', async () => {
     const service = await calling();
     const { by, receiver } = await called(service);
     const ids = [await openChamber(service, [by]), await openChamber(service, [by]), await openChamber(service, [by])];
@@ -123,7 +123,7 @@ describe('a duty that becomes due', { timeout: 60_000 }, () => {
     expect(deliveries.map(({ body }) => body.due.chamberId).sort()).toEqual(ids);
   });
 
-  it('that was due before the callback was set is delivered too', async () => {
+  it('a duty is delivered even if it was due before the callback was set', async () => {
     const service = await calling();
     const by = await service.agent();
     const id = await openChamber(service, [by]);
@@ -133,7 +133,7 @@ describe('a duty that becomes due', { timeout: 60_000 }, () => {
     await received(receiver, 1);
   });
 
-  it('is tried again under the same id, signed anew, until the response is 2xx', async () => {
+  it('a duty is retried with the same id and a new signature until the response is 2xx', async () => {
     const service = await calling();
     const { by, receiver } = await called(service);
     receiver.status = 503;
@@ -152,7 +152,7 @@ describe('a duty that becomes due', { timeout: 60_000 }, () => {
     });
   });
 
-  it('is not delivered once it is over, and counts as a failure then', async () => {
+  it('a duty is not delivered once it is over, and then counts as a failure', async () => {
     const service = await calling();
     const { by, receiver } = await called(service);
     receiver.status = 500;
@@ -167,7 +167,7 @@ describe('a duty that becomes due', { timeout: 60_000 }, () => {
     expect(receiver.deliveries.length).toBeLessThanOrEqual(2);
   });
 
-  it('of a retired key is not delivered', async () => {
+  it('a duty is not delivered for a retired key', async () => {
     const service = await calling();
     const { by, receiver } = await called(service);
     receiver.status = 500;
@@ -175,12 +175,12 @@ describe('a duty that becomes due', { timeout: 60_000 }, () => {
     await received(receiver, 1);
     await service.must('POST', '/me/retire', { by, body: {} });
     const { length } = receiver.deliveries;
-    await aWhile();
-    await aWhile();
+    await pauseForDelivery();
+    await pauseForDelivery();
     expect(receiver.deliveries.length).toBe(length);
   });
 
-  it('is not delivered to a callback that was removed, and goes to the one that replaced it', async () => {
+  it('a duty is delivered to the callback that replaced another, not to the replaced one', async () => {
     const service = await calling();
     const { by, receiver } = await called(service);
     receiver.status = 500;
@@ -192,7 +192,7 @@ describe('a duty that becomes due', { timeout: 60_000 }, () => {
     expect(receiver.deliveries.length).toBeLessThanOrEqual(2);
   });
 
-  it('removes the callback when its receiver responds with 410', async () => {
+  it('a 410 response to a delivery removes the callback', async () => {
     const service = await calling();
     const { by, receiver } = await called(service);
     receiver.status = 410;
@@ -205,11 +205,11 @@ describe('a duty that becomes due', { timeout: 60_000 }, () => {
         removed: 'gone',
       });
     });
-    await aWhile();
+    await pauseForDelivery();
     expect(receiver.deliveries.length).toBe(1);
   });
 
-  it('is delivered again by the next process under the same id, at least once', async () => {
+  it('a duty is delivered by the next process with the same id, at least once', async () => {
     const service = await calling();
     const { by, receiver } = await called(service);
     await enterPhase(service, await openChamber(service, [by]), 'PROPOSAL');
@@ -222,18 +222,18 @@ describe('a duty that becomes due', { timeout: 60_000 }, () => {
     await next.composed.calling.stop();
   });
 
-  it('is not looked for while CALLBACKS is off, and costs nothing without a callback', async () => {
+  it('duties are not searched for while CALLBACKS is off, and cost nothing without a callback', async () => {
     const service = await calling({ settings: { CALLBACKS: 'off' } });
     const by = await service.agent();
     const receiver = await openReceiver();
     await service.store.callbacks.put({ did: by.did, url: receiver.url, since: 1 });
     await enterPhase(service, await openChamber(service, [by]), 'PROPOSAL');
-    await aWhile();
+    await pauseForDelivery();
     expect(receiver.deliveries).toEqual([]);
     const other = await calling();
     const reading = vi.spyOn(other.store.callbacks, 'listPlayed');
     await enterPhase(other, await openChamber(other, [await other.agent()]), 'PROPOSAL');
-    await aWhile();
+    await pauseForDelivery();
     expect(reading).not.toHaveBeenCalled();
   });
 });

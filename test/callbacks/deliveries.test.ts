@@ -1,11 +1,11 @@
-// A duty is delivered; deliveries.rest.test.ts has the rest.
+// The basic case of a delivery; deliveries.rest.test.ts has the rest.
 import { expect, it } from 'vitest';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { openReceiver } from '../kit/receiver.ts';
 import { PUBLIC_URL, withAgent } from '../kit/test-service.ts';
 import { eventually } from '../kit/until.ts';
 
-it('a duty is delivered to a callback that was set after it became due, and tried again until it arrives', async () => {
+it('a duty is delivered to a callback that was set after the duty became due, and retried until it arrives', async () => {
   const { service, by } = await withAgent();
   service.composed.calling.start(PUBLIC_URL);
   const id = await openChamber(service, [by]);

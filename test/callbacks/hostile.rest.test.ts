@@ -1,4 +1,4 @@
-// Receivers that hang, flood, redirect, reset or speak TLS badly delay only themselves, and nothing else is connected to.
+// Receivers that hang, flood, redirect, reset or fail TLS delay only themselves, and cause no other connections.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
@@ -44,7 +44,7 @@ const HOSTILE: Readonly<Record<string, Receiver['respond'] & {}>> = {
 };
 
 describe('hostile receivers', { timeout: 120_000 }, () => {
-  it('delay nobody else, and are tried again', async () => {
+  it('hostile receivers delay no other receiver, and are retried', async () => {
     const service = new TestService({ settings: { CALLBACK_CHALLENGES_PER_ADDRESS_PER_HOUR: '1000' } });
     service.composed.calling.start(PUBLIC_URL);
     const connect = vi.spyOn(Socket.prototype, 'connect');
@@ -62,7 +62,7 @@ describe('hostile receivers', { timeout: 120_000 }, () => {
     const ids = await Promise.all([...agents, healthy].map(({ by }) => openChamber(service, [by])));
     await enterPhase(service, ids[0] ?? 0, 'PROPOSAL');
     await eventually(() => expect(healthy.receiver.deliveries.length).toBe(1), 15_000);
-    // And again while all of them are failing.
+    // The second round runs while all hostile receivers are failing.
     const failing = () => {
       for (const { title, receiver } of agents)
         expect([title, receiver.deliveries.length]).toEqual([title, expect.toSatisfy((count) => count >= 2)]);
@@ -81,7 +81,7 @@ describe('hostile receivers', { timeout: 120_000 }, () => {
     expect(service.composed.calling.state().delivered).toBe(2);
   });
 
-  it.each(Object.keys(HOSTILE))('one that %s does not get its callback set', async (title) => {
+  it.each(Object.keys(HOSTILE))('a receiver that %s is not accepted as a callback', async (title) => {
     const { service, by } = await withAgent();
     const receiver = await openReceiver();
     receiver.respond = HOSTILE[title];
@@ -92,7 +92,9 @@ describe('hostile receivers', { timeout: 120_000 }, () => {
     expect(await service.must('GET', '/me/callback', { by })).toMatchObject({ url: null });
   });
 
-  it('over TLS need a certificate of their name by a known authority', async ({ skip }) => {
+  it('hostile receivers over TLS need a valid certificate for their name from a trusted authority', async ({
+    skip,
+  }) => {
     requireInstalled(skip, 'openssl');
     const folder = temporaryFolder();
     const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
@@ -127,7 +129,7 @@ describe('hostile receivers', { timeout: 120_000 }, () => {
     );
   });
 
-  it('whose name server is silent get an error after 5 s', async () => {
+  it('hostile receivers cause an error after 5 s if their name server is silent', async () => {
     const { service, by } = await withAgent({ callbackNetwork: { resolve: () => new Promise(() => {}) } });
     const answer = await service.request('PUT', '/me/callback', { by, body: { url: 'https://silent.example/' } });
     expect(answer).toMatchObject(refusal(400, 'FORUM_ERR_CALLBACK', 'no response within 5 s'));

@@ -1,4 +1,4 @@
-// GET and PUT /me/callback: consent of the receiver, limits, and what is kept.
+// GET and PUT /me/callback: the receiver's consent, limits, and the stored callback.
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { type Delivery, openReceiver } from '../kit/receiver.ts';
@@ -16,7 +16,7 @@ async function withReceiver(options?: TestServiceOptions) {
 }
 
 describe('a callback', () => {
-  it('is kept once its receiver has answered the challenge, shown to its agent, replaced and removed', async () => {
+  it('a callback is stored once its receiver has answered the challenge, and can be read, replaced and removed by its agent', async () => {
     const { service, receiver, put, get } = await withReceiver();
     expect(await get()).toEqual(NONE);
     const set = { ...NONE, url: receiver.url, since: new Date(service.clock.read()).toISOString() };
@@ -33,7 +33,7 @@ describe('a callback', () => {
     expect(await get()).toEqual(NONE);
   });
 
-  it('is in no line of the log, and of one agent', async () => {
+  it('a callback is in no line of the log, and belongs to one agent', async () => {
     const { service, by, receiver, put } = await withReceiver();
     await put(receiver.url);
     const lines = await service.lines(by.did);
@@ -46,7 +46,7 @@ describe('a callback', () => {
     );
   });
 
-  it('is rejected with a body that is not { url }', async () => {
+  it('a callback is rejected with a body that is not { url }', async () => {
     const { service, by } = await withReceiver();
     const bodies = [{}, { url: 1 }, { url: null, more: 1 }, [], 'x', { URL: null }];
     for (const body of bodies) {
@@ -68,21 +68,21 @@ describe('a callback', () => {
     ['an echo', respond(200, ({ text }) => text), 'a wrong body'],
     ['another challenge', respond(200, () => JSON.stringify({ challenge: 'x' })), 'a wrong body'],
     [
-      'one more member',
+      'an additional member',
       respond(200, ({ body }) => JSON.stringify({ challenge: body.challenge, ok: 1 })),
       'a wrong body',
     ],
     [
-      'the member twice',
+      'a repeated member',
       respond(200, ({ body: { challenge: c } }) => `{"challenge":"${c}","challenge":"${c}"}`),
       'a wrong body',
     ],
     ['an array', respond(200, ({ body }) => JSON.stringify([body.challenge])), 'a wrong body'],
-    ['no JSON', respond(200, ({ body }) => body.challenge), 'a wrong body'],
-    ['nothing', respond(200, () => ''), 'a wrong body'],
+    ['a body that is not JSON', respond(200, ({ body }) => body.challenge), 'a wrong body'],
+    ['an empty body', respond(200, () => ''), 'a wrong body'],
     ['a long body', respond(200, () => 'x'.repeat(20_000)), 'more than 16384 bytes'],
     ['a reset', (_: Delivery, response: ServerResponse) => void response.socket?.resetAndDestroy(), 'reset'],
-  ])('is not kept when the challenge gets %s', async (_title, behaviour, detail) => {
+  ])('a callback is not stored if the challenge gets %s', async (_title, behaviour, detail) => {
     const { receiver, put, get } = await withReceiver();
     receiver.respond = behaviour;
     expect(await put(receiver.url)).toMatchObject(refusal(400, 'FORUM_ERR_CALLBACK', detail));
@@ -90,24 +90,24 @@ describe('a callback', () => {
     expect(await get()).toEqual(NONE);
   });
 
-  it('is not kept when nothing listens', async () => {
+  it('a callback is not stored if nothing listens at the URL', async () => {
     const { put } = await withReceiver();
     expect(await put('http://127.0.0.1:1099/')).toMatchObject(refusal(400, 'FORUM_ERR_CALLBACK', 'refused'));
   });
 
-  it('stays when another one is not accepted', async () => {
+  it('a callback remains if a new one is rejected', async () => {
     const { receiver, put, get } = await withReceiver();
     await put(receiver.url);
     expect(await put('https://10.0.0.1/')).toMatchObject(refusal(400, 'FORUM_ERR_CALLBACK'));
     expect(await get()).toMatchObject({ url: receiver.url });
   });
 
-  it('is verified ten times an hour for each agent, and 60 times for each address', async () => {
+  it('a callback can be challenged ten times an hour per agent, and 60 times per address', async () => {
     const { service, receiver, put } = await withReceiver();
     const statuses: number[] = [];
     for (let count = 0; count < 11; count++) statuses.push((await put(receiver.url)).status);
     expect(statuses).toEqual([...Array(10).fill(200), 429]);
-    // Removing it costs no challenge.
+    // Removing a callback needs no challenge.
     expect((await put(null)).status).toBe(200);
     for (let count = 0; count < 51; count++) {
       const by = await service.agent();
@@ -117,7 +117,7 @@ describe('a callback', () => {
     expect(receiver.challenges.length).toBe(60);
   });
 
-  it('is off in production unless CALLBACKS is on', async () => {
+  it('a callback is rejected in production unless CALLBACKS is on', async () => {
     const production = { NODE_ENV: 'production', SERVICE_KEY_FILE: '/unused/service-keys.json' };
     const { put, get } = await withReceiver({ settings: production });
     expect(await put('https://agent.example/')).toMatchObject(refusal(403, 'FORUM_ERR_FORBIDDEN', 'callbacks are off'));
@@ -126,7 +126,7 @@ describe('a callback', () => {
     expect(await on.put(on.receiver.url)).toMatchObject(refusal(400, 'FORUM_ERR_CALLBACK', 'https://'));
   });
 
-  it('can be read and removed while callbacks are off', async () => {
+  it('a callback can be read and removed while callbacks are off', async () => {
     const { service, by, put, get } = await withReceiver({ settings: { CALLBACKS: 'off' } });
     const url = 'https://agent.example/wake';
     await service.store.callbacks.put({ did: by.did, url, since: service.clock.read() });
@@ -135,7 +135,7 @@ describe('a callback', () => {
     expect(await get()).toEqual(NONE);
   });
 
-  it('of a retired key can only be removed', async () => {
+  it('a callback can only be removed if its agent’s key is retired', async () => {
     const { service, by, receiver, put } = await withReceiver();
     await put(receiver.url);
     await service.must('POST', '/me/retire', { by, body: {} });
@@ -144,8 +144,8 @@ describe('a callback', () => {
   });
 });
 
-describe('a request that is repeated', () => {
-  it('changes nothing, and succeeds while the callback is what it asks for', async () => {
+describe('a repeated PUT /me/callback', () => {
+  it('a repeated PUT /me/callback changes nothing, and succeeds while the callback still matches the request', async () => {
     const { service, by, receiver, put, get } = await withReceiver();
     const request = service.prepare('PUT', '/me/callback', { by, body: { url: receiver.url } });
     const first = await service.send(request);
@@ -158,7 +158,7 @@ describe('a request that is repeated', () => {
     expect(await service.send(request)).toMatchObject(refusal(401, 'FORUM_ERR_SIGNATURE', 'age'));
   });
 
-  it('after 429 counts as new', async () => {
+  it('a repeated PUT /me/callback counts as new after a 429', async () => {
     const { service, by, receiver, put } = await withReceiver({
       settings: { CALLBACK_CHALLENGES_PER_DID_PER_HOUR: '1' },
     });
@@ -168,7 +168,7 @@ describe('a request that is repeated', () => {
     for (const _ of [1, 2]) expect(await service.send(request)).toMatchObject(refusal(429, 'FORUM_ERR_RATE'));
   });
 
-  it('while the first one is being verified gets the same result', async () => {
+  it('a repeated PUT /me/callback gets the same result while the first request is being verified', async () => {
     const { service, by, receiver } = await withReceiver();
     const request = service.prepare('PUT', '/me/callback', { by, body: { url: receiver.url } });
     const answers = await Promise.all([service.send(request), service.send(request)]);

@@ -1,4 +1,4 @@
-// When a callback is removed, and when a delivery is tried again.
+// When a callback is removed, and when a delivery is retried.
 import { describe, expect, it } from 'vitest';
 import { AddressLimits } from '../../src/callbacks/address-limits.ts';
 import { DutyQueue } from '../../src/callbacks/queue.ts';
@@ -16,7 +16,7 @@ async function registered() {
 }
 
 describe('a callback', () => {
-  it('is removed after 50 duties in a row and 24 hours without success', async () => {
+  it('a callback is removed after 50 consecutive duties and 24 hours without success', async () => {
     const { callbacks, results } = await registered();
     const miss = async (at: number) => {
       const callback = await results.current(DID);
@@ -30,7 +30,7 @@ describe('a callback', () => {
     expect(await callbacks.get(DID)).toMatchObject({ url: null, removed: 'failing', failures: 61 });
   });
 
-  it('stays if a delivery succeeded in between, or fewer than 50 duties failed', async () => {
+  it('a callback remains if a delivery has succeeded in between, or fewer than 50 duties have failed', async () => {
     const { results } = await registered();
     const current = async () => (await results.current(DID)) ?? expect.fail('it was removed');
     for (let count = 0; count < 49; count++) results.missed(await current(), 3 * DAY);
@@ -39,7 +39,7 @@ describe('a callback', () => {
     expect(await current()).toMatchObject({ failures: 70, removed: null });
   });
 
-  it('keeps what was set anew while a result was unwritten', async () => {
+  it('a callback is not overwritten by an older result if it is set again before the result is written', async () => {
     const { callbacks, results } = await registered();
     const callback = await results.current(DID);
     if (callback !== undefined) results.tried(callback, { at: 5, status: 410 });
@@ -50,7 +50,7 @@ describe('a callback', () => {
   });
 });
 
-describe('the next try', () => {
+describe('the next attempt', () => {
   const random = 0.5;
   it.each([
     [1, 1_000],
@@ -58,12 +58,12 @@ describe('the next try', () => {
     [3, 25_000],
     [4, 125_000],
     [9, 3_600_000],
-  ])('after %i failed ones comes after %i ms', (tries, pause) => {
+  ])('the next attempt after %i failed attempts follows after %i ms', (tries, pause) => {
     expect(pauseAfter({ tries, left: Number.POSITIVE_INFINITY, random })).toBe(pause);
     expect(pauseAfter({ tries, left: Number.POSITIVE_INFINITY, random: 0 })).toBe(0.8 * pause);
   });
 
-  it('comes 20 s before the end of the duty at the latest, then every 5 s', () => {
+  it('the next attempt follows at the latest 20 s before the end of the duty, then every 5 s', () => {
     expect(pauseAfter({ tries: 4, left: 100_000, random })).toBe(80_000);
     expect(pauseAfter({ tries: 5, left: 20_000, random })).toBe(5_000);
     expect(pauseAfter({ tries: 1, left: 3_000, random })).toBe(1_000);
@@ -71,7 +71,7 @@ describe('the next try', () => {
 });
 
 describe('one address and port', () => {
-  it('has four requests at once, and one after three time-outs in a row', () => {
+  it('one address and port gets four requests at once, and one after three consecutive timeouts', () => {
     const limits = new AddressLimits();
     const begin = (count: number) => {
       for (let index = 0; index < count; index++) limits.begin('a');
@@ -92,7 +92,7 @@ describe('the queue of duties', () => {
   const never = () => false;
   const open = (dutiesMax = 1_000) => new DutyQueue({ dutiesMax, runningMax: 4 });
 
-  it('is served fairly by agent', () => {
+  it('the queue of duties is served fairly by agent', () => {
     const queue = open();
     for (let count = 0; count < 100; count++) queue.add(duty('ann', count), `ann ${count}`, 0);
     queue.add(duty('bob', 1), 'bob 1', 0);
@@ -103,7 +103,7 @@ describe('the queue of duties', () => {
     expect(queue.take(1, 1, never)[0]?.did).toBe('ann');
   });
 
-  it('has as many duties as fit, and each once', () => {
+  it('the queue of duties holds at most dutiesMax duties, each once', () => {
     const queue = open(2);
     const added = [1, 2, 1, 3].map((id) => queue.add(duty('ann', id), `${id}`, 0));
     expect([added, queue.size]).toEqual([[true, true, true, false], 2]);
@@ -113,14 +113,14 @@ describe('the queue of duties', () => {
     expect([queue.size, queue.add(duty('ann', 3), '3', 0)]).toEqual([1, true]);
   });
 
-  it('has at most 100 duties of one agent', () => {
+  it('the queue of duties holds at most 100 duties of one agent', () => {
     const queue = open();
     const added = Array.from({ length: 101 }, (_, id) => queue.add(duty('ann', id), `${id}`, 0));
     expect(added.indexOf(false)).toBe(100);
     expect(queue.add(duty('bob', 1), 'bob', 0)).toBe(true);
   });
 
-  it('keeps half of the connections for agents whose last try succeeded', () => {
+  it('the queue of duties reserves half of the connections for agents whose last attempt succeeded', () => {
     const queue = open();
     for (const did of ['a', 'b', 'c', 'd']) queue.add(duty(did, 1), did, 0);
     for (const taken of queue.take(4, 1, never)) queue.done(taken, { isFailing: true });
@@ -128,7 +128,7 @@ describe('the queue of duties', () => {
     expect(queue.take(9, 1, never).map(({ did }) => did)).toEqual(['a', 'b', 'e', 'f']);
   });
 
-  it('skips an address that is busy, and an agent that rests', () => {
+  it('the queue of duties skips a busy address, and an agent that waits for its next attempt', () => {
     const queue = open();
     queue.add(duty('ann', 1), '1', 0);
     const [taken] = queue.take(1, 1, never);

@@ -89,7 +89,7 @@ describe('chambers admin withhold', () => {
     expect(readFileSync(file, 'utf8')).toBe(`3:17 law\n3:2000 law\n3:2001 law\n${did}:2 law\n`);
   });
 
-  it('admin withhold names the reason of an event that is listed already, which it keeps', async () => {
+  it('admin withhold prints and keeps the reason of an event that is already listed', async () => {
     const file = join(temporaryFolder(), 'withhold');
     const withhold = (reason: string, ...more: string[]) =>
       run([...more, 'admin', 'withhold', '3', '17', `--reason=${reason}`, `--file=${file}`]);

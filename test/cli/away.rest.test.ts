@@ -1,4 +1,4 @@
-// Commands that read a lot from a service that is unreachable for a moment: the first attempt of each request fails.
+// Commands that read a lot from a briefly unreachable service: the first attempt of each request fails.
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { serve } from '../kit/serve.ts';

@@ -36,7 +36,7 @@ describe('the command line', AGAIN, () => {
   );
 });
 
-describe('a seat for a model', AGAIN, () => {
+describe('an MCP server', AGAIN, () => {
   it.each(casesOf({ mcp: ['endlessEvent', 'none', 'gzipBomb', 'reveals', 'smallValues', 'shapes', 'longText'] }))(
     'an MCP server needs little memory and time: %s with %s',
     async (command, attack) => {
@@ -46,7 +46,7 @@ describe('a seat for a model', AGAIN, () => {
         const seat = await startSeat('modern', { url, keyFile: costs.keyFile, env });
         for (const tool of ['whoami', 'todo', 'chambers']) await seat.client.callTool({ name: tool, arguments: {} });
         await seat.client.callTool({ name: 'read', arguments: { chamberId: 1 } });
-        // Meanwhile the stream of the todo list is read, too.
+        // Meanwhile the server also reads the stream of the todo list.
         await setTimeout(2_000);
         await seat.client.close();
         await eventually(() => expect(existsSync(peakFile)).toBe(true), 10_000);

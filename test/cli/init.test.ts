@@ -110,7 +110,7 @@ describe('chambers init', SLOW, () => {
   });
 
   it.each([
-    ['an e-mail address that is missing', ['--yes', '--wallet', WALLET], 2, 'set --email'],
+    ['a missing e-mail address', ['--yes', '--wallet', WALLET], 2, 'set --email'],
     [
       'a wallet with a wrong checksum',
       ['--wallet', `0x5aaeb6053F3E94C9b9A09f33669435E7Ef1BeAed`, '--yes'],

@@ -116,7 +116,7 @@ describe('the wallet of an agent', () => {
     ['both', `agent register --wallet=${WALLET} --wallet-key-file=x --email=a@example.org`, 'either --wallet or'],
     ['neither', 'agent register --email=a@example.org', 'either --wallet or'],
     ['a key for a path', `agent register --wallet-key-file=${'11'.repeat(32)} --email=a@example.org`, 'not the key'],
-    ['a file that is missing', 'agent register --wallet-key-file=none --email=a@example.org', 'none not found'],
+    ['a missing file', 'agent register --wallet-key-file=none --email=a@example.org', 'none not found'],
     ['an agent without its wallet', 'agent retire did:key:x', 'needs its wallet: set --wallet-key-file'],
   ])('the wallet must be given exactly once: %s', async (_what, words, problem) => {
     const failed = await chambers(`${words} --json`);

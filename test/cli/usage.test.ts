@@ -18,10 +18,14 @@ describe('wrong usage', () => {
     ['an unknown command', ['strt'], "unknown command 'strt': did you mean start?"],
     ['an unknown group', ['chambr', 'list'], "unknown command 'chambr': did you mean chamber?"],
     ['an unknown command of a group', ['move', 'propos'], "unknown command 'propos': did you mean propose?"],
-    ['a command that is near to none', ['frobnicate'], "unknown command 'frobnicate'; see chambers --help"],
+    ['an unknown command without a similar one', ['frobnicate'], "unknown command 'frobnicate'; see chambers --help"],
     ['a group without a command', ['agent'], 'chambers agent needs a command: new, register, retire, show'],
     ['an unknown option', ['chamber', 'list', '--phse=debate'], "'--phse': did you mean --phase?"],
-    ['an option that is near to none', ['chamber', 'list', '--frobnicate'], '; see chambers chamber list --help'],
+    [
+      'an unknown option without a similar one',
+      ['chamber', 'list', '--frobnicate'],
+      '; see chambers chamber list --help',
+    ],
     [
       'an unknown option after a value that looks like one',
       ['move', 'debate', '1', '--comment', '-1', '--ide=x'],
@@ -30,7 +34,7 @@ describe('wrong usage', () => {
     ['an unknown short option', ['chamber', 'list', '-l'], "unknown option '-l'"],
     ['an option without its value', ['chamber', 'list', '--limit'], "option '--limit <count>' argument missing"],
     [
-      'an option that swallows the next',
+      'an option that takes the next option as its value',
       ['move', 'debate', '1', '--comment', '--idea=x'],
       "'--comment <text>' argument",
     ],
@@ -45,7 +49,7 @@ describe('wrong usage', () => {
     ['a value that the move rejects', ['move', 'propose', '1', '--name=x', '--ticker=a b'], '--ticker must be 1 to 32'],
     ['a refinement that is not an object', ['move', 'debate', '1', '--comment=x', '--refinement=[1]'], 'a JSON object'],
     [
-      'an argument too many',
+      'too many arguments',
       ['chamber', 'show', '1', '2'],
       "too many arguments for 'show': expected 1 argument but got 2",
     ],
@@ -54,8 +58,12 @@ describe('wrong usage', () => {
     ['a wrong duration', ['chamber', 'create', '--name=x', '--lobby=soon'], '“soon” is not a duration'],
     ['a wrong allocation', ['move', 'commit', '1', 'idea-1'], '“idea-1” is not an allocation: use IDEA=BPS'],
     ['a balance without its token', ['chamber', 'create', '--name=x', '--min-balance=5'], 'need --token'],
-    ['a wrong moment', ['chamber', 'create', '--name=x', '--token=0x0', '--token-at=now'], '--token-at must be join'],
-    ['a list that is missing', ['chamber', 'create', '--name=x', '--admit=/nowhere/list'], '--admit: cannot read'],
+    [
+      'an invalid --token-at',
+      ['chamber', 'create', '--name=x', '--token=0x0', '--token-at=now'],
+      '--token-at must be join',
+    ],
+    ['a missing list', ['chamber', 'create', '--name=x', '--admit=/nowhere/list'], '--admit: cannot read'],
     ['a wrong base URL', ['chamber', 'list', '--url=127.0.0.1'], 'the base URL must be like'],
     [
       'a database that does not exist',
@@ -107,7 +115,7 @@ it('the command line has a command for every move', () => {
 });
 
 describe('help', () => {
-  it('help lists every command, also without arguments', async () => {
+  it('help lists every command, even without arguments', async () => {
     const { exitCode, out } = await run(['--help']);
     expect(exitCode).toBe(0);
     const lines = out.split('\n');

@@ -1,4 +1,4 @@
-// `chambers watch` whose commands fail, hang, flood and are killed.
+// `chambers watch` with commands that fail, hang, flood its output or are killed.
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -72,7 +72,7 @@ it('watch kills a command that hangs, including its children, although they igno
   expect(processTree(child.pid ?? 0)).toEqual([child.pid]);
 });
 
-it('watch reads all output of a command that floods it, and prints a bounded part', async () => {
+it('watch reads all output of a command that floods it, and prints a limited part', async () => {
   const { chamberId, key } = await agentInTurn(live);
   const flood = "head -c 100000 /dev/zero | tr '\\0' x; yes no | head -c 30000000; exit 0";
   const { out } = startWatch(live, key, `--exec=${flood}`);

@@ -1,4 +1,4 @@
-// A hostile or broken service: if a member of a response is missing or has the wrong type, a command names the member, or does not need
+// A hostile or broken service: if a member of a response is missing or has the wrong type, a command names the member or does not need
 // it.
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,7 @@ import { wrongShapes } from '../kit/wrong-shapes.ts';
 import { type Run, run } from './run.ts';
 
 /** Two of six alterations for each member, different ones for the next member, so that `npm test` is short; SHAPES=all tries all six. */
-const isTried = (index: number) => process.env['SHAPES'] === 'all' || (index + Math.floor(index / 6)) % 3 === 0;
+const isSelected = (index: number) => process.env['SHAPES'] === 'all' || (index + Math.floor(index / 6)) % 3 === 0;
 const WALLET = `--wallet=0x${'11'.repeat(20)}`;
 
 const LINES = join(tmpdir(), `wrong-shapes-${process.pid}.ndjson`);
@@ -62,13 +62,13 @@ it.each([
   const unclear: string[] = [];
   let named = 0;
   for (const [altered, body] of honest) {
-    for (const { path, value } of [...wrongShapes(parsed(body))].filter((_, index) => isTried(index))) {
+    for (const { path, value } of [...wrongShapes(parsed(body))].filter((_, index) => isSelected(index))) {
       hostile.alter = (url, sent) =>
         url === altered && isError(sent) === isError(body) ? `${JSON.stringify(value)}\n` : sent;
       const { exitCode, out, err } = await chambers(words);
       if (err.includes(`: ${path}`)) named++;
-      const isCoded = exitCode === 0 || /^(CLIENT|FORUM)_ERR_/m.test(err);
-      if (!isCoded || UNCLEAR.test(out + err))
+      const hasCode = exitCode === 0 || /^(CLIENT|FORUM)_ERR_/m.test(err);
+      if (!hasCode || UNCLEAR.test(out + err))
         unclear.push(`${altered} ${path}: ${JSON.stringify(value)} ${out}${err}`);
     }
   }

@@ -98,7 +98,7 @@ describe('an agent', () => {
     expect(make).toThrow(expect.objectContaining({ code }));
   });
 
-  it('an agent signs with the service’s time after an error shows that its own clock is wrong', async () => {
+  it('an agent signs with the service’s time after an error has shown that its own clock is wrong', async () => {
     const agent = await newAgent(live, {});
     live.advance(PHASE_MILLIS);
     expect(await agent.me()).toMatchObject({ did: agent.did });
@@ -123,9 +123,9 @@ describe('a commitment', () => {
     ['an idea listed twice', [1, 2].map((bps) => ({ ideaId: 'idea-1', bps }))],
     ['a fraction of a basis point', [{ ideaId: 'idea-1', bps: 0.5 }]],
     ['more than 10,000 basis points', [{ ideaId: 'idea-1', bps: 10_001 }]],
-    ['nothing, without saying that it abstains', []],
-    ['nothing but no basis points, without saying that it abstains', [{ ideaId: 'idea-1', bps: 0 }]],
-    ['an idea, although it says that it abstains', [{ ideaId: 'idea-1', bps: 1 }], { abstain: true }],
+    ['nothing without abstain: true', []],
+    ['zero basis points without abstain: true', [{ ideaId: 'idea-1', bps: 0 }]],
+    ['an idea with abstain: true', [{ ideaId: 'idea-1', bps: 1 }], { abstain: true }],
   ])('a commitment to %s is rejected before it is stored or sent', async (_, allocations, options = {}) => {
     const { agent, chamberId, kept, sent } = await committer();
     await expect(agent.commit(chamberId, allocations, options)).rejects.toMatchObject({ code: 'CLIENT_ERR_INPUT' });
@@ -145,7 +145,7 @@ describe('a commitment', () => {
   });
 });
 
-/** An agent before its commitment, with its requests and the number of stored openings at each. */
+/** Returns an agent before its commitment, its requests, and the number of stored openings at each request. */
 async function committer() {
   const inner = memoryStore();
   let count = 0;

@@ -1,6 +1,6 @@
-import { itGoesOnAfter } from './asleep.ts';
+import { itResumesAfter } from './asleep.ts';
 
-itGoesOnAfter('a wall clock that is 3 hours later, and connections that carry nothing any more', {
+itResumesAfter('a wall clock that is 3 hours later, and connections that no longer pass bytes', {
   wallHours: 3,
   steadyHours: 0,
   lose: 'forget',

@@ -1,7 +1,10 @@
-import { itGoesOnAfter } from './asleep.ts';
+import { itResumesAfter } from './asleep.ts';
 
-itGoesOnAfter('a wall clock that stood still, a steady clock that is 3 hours later, and connections that were cut', {
-  wallHours: 0,
-  steadyHours: 3,
-  lose: 'cut',
-});
+itResumesAfter(
+  'a wall clock that stood still, a steady clock that is 3 hours later, and connections that have been cut',
+  {
+    wallHours: 0,
+    steadyHours: 3,
+    lose: 'cut',
+  },
+);

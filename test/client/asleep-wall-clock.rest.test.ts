@@ -1,7 +1,10 @@
-import { itGoesOnAfter } from './asleep.ts';
+import { itResumesAfter } from './asleep.ts';
 
-itGoesOnAfter('a wall clock that is 3 hours later, a steady clock that stood still, and connections that were cut', {
-  wallHours: 3,
-  steadyHours: 0,
-  lose: 'cut',
-});
+itResumesAfter(
+  'a wall clock that is 3 hours later, a steady clock that stood still, and connections that have been cut',
+  {
+    wallHours: 3,
+    steadyHours: 0,
+    lose: 'cut',
+  },
+);

@@ -23,12 +23,12 @@ interface Sleep {
   /** How far the clocks advance during the sleep. */
   readonly wallHours: number;
   readonly steadyHours: number;
-  /** Whether the connections are closed, or stay open without passing any bytes. */
+  /** Whether the connections are closed, or stay open but pass no bytes. */
   readonly lose: 'cut' | 'forget';
 }
 
 /** Each kind of sleep has its own test file: the tests wait for minutes, so they run in parallel. */
-export function itGoesOnAfter(name: string, { wallHours, steadyHours, lose }: Sleep): void {
+export function itResumesAfter(name: string, { wallHours, steadyHours, lose }: Sleep): void {
   const timeout = 2 * AWAKE_MILLIS_MAX + (ASLEEP_SECONDS + 60) * 1_000;
   it(`an MCP server and a tail that wake up to ${name} resume without help`, { timeout }, async () => {
     const live = await runLiveService();

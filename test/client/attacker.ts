@@ -1,4 +1,4 @@
-// A service that costs its clients as much as possible: responses without an end, or far larger than they appear.
+// A service that costs its clients as much as possible: its responses never end, or are far larger than they appear.
 import { createHash } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -15,7 +15,7 @@ export interface Attacker {
 
 const MEBIBYTE = 1024 * 1024;
 const PIECE = 'x'.repeat(65_536);
-/** 3 GB in 3 MB, because gzip allows several members. */
+/** With BOMB_MEMBERS gzip members, 3 MB unpack to 3 GB. */
 const BOMB = gzipSync(Buffer.alloc(10_000_000, ' '));
 const BOMB_MEMBERS = 300;
 
@@ -44,7 +44,7 @@ const ATTACKS = {
   endlessHints: ({ socket }) => {
     if (socket !== null) endlessly(socket, 'HTTP/1.1 103 Early Hints\r\nLink: </>\r\n\r\n'.repeat(100));
   },
-  /** Each value takes 3 bytes here and some 60 in memory. */
+  /** Each value takes 3 bytes here and about 60 in memory. */
   smallValues: (response) => response.end(`[${'{},'.repeat(1_000_000)}{}]`),
   /** As many values as the default limit allows, each with a different shape. */
   shapes: (response) => response.end(`[${Array.from({ length: 24_000 }, (_, index) => `{"x${index}":1}`).join(',')}]`),
@@ -61,15 +61,15 @@ const ATTACKS = {
     ),
   /** Invisible characters, which are escaped for a terminal. */
   invisible: (response) => response.end(`[{"chamberId":1,"name":"${'\u200b'.repeat(MEBIBYTE - 100)}"}]`),
-  /** One of the items widens its column. */
+  /** One long item widens the column of the printed table. */
   rows: (response) => response.end(`[${'{"chamberId":1},'.repeat(20_000)}{"name":"${'x'.repeat(2 * MEBIBYTE)}"}]`),
-  /** More due reveals than there are chambers. */
+  /** Lists more due reveals than there are chambers. */
   reveals: (response) => {
     const todo = Array.from({ length: 8_000 }, (_, index) => ({ chamberId: index + 1, must: 'reveal' }));
     const text = JSON.stringify({ todo, more: false, version: '1', now: '2030-01-01T00:00:00.000Z' });
     response.end(text);
   },
-  /** One byte from time to time. */
+  /** Sends one byte every 50 ms. */
   drip: (response) => {
     response.writeHead(200);
     const timer = setInterval(() => response.write(' '), 50);

@@ -1,5 +1,5 @@
-// Whole chambers with the JavaScript client, the Python client and the command line, while a proxy cuts connections, delays
-// responses and responds in place of the service, and the disk of the key file is read-only, full, and normal again.
+// The JavaScript client, the Python client and the command line play whole chambers while a proxy cuts connections, delays responses and
+// responds in place of the service, and the disk of the key file is read-only, full, and normal again.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
@@ -62,7 +62,7 @@ interface Player {
 
 class NothingSent extends Error {}
 
-function ofJavaScript(url: string, keyFile: string): Player {
+function javaScriptPlayer(url: string, keyFile: string): Player {
   let agent: Agent | undefined;
   const forum = new ForumClient(url, { patienceMillis: 120_000, onWarning: () => {} });
   return {
@@ -106,7 +106,7 @@ for line in sys.stdin:
         print(error, flush=True)
 `;
 
-function ofPython(url: string, keyFile: string): Player {
+function pythonPlayer(url: string, keyFile: string): Player {
   const child = spawn('python3', ['-c', PYTHON, url, keyFile], { env: PYTHON_ENV, stdio: ['pipe', 'pipe', 'inherit'] });
   atEnd(() => void child.kill());
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
@@ -128,7 +128,7 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
   reveal: ['--trust-service'],
 };
 
-function ofCommandLine(url: string, keyFile: string): Player {
+function commandLinePlayer(url: string, keyFile: string): Player {
   return {
     play: async ([name, chamberId = '']) => {
       const words = name === 'register' ? (WORDS['register'] ?? []) : ['move', name, chamberId, ...(WORDS[name] ?? [])];
@@ -148,9 +148,9 @@ function ofCommandLine(url: string, keyFile: string): Player {
 }
 
 const PLAYERS = [
-  ['JavaScript', ofJavaScript, true],
-  ['Python', ofPython, hasPython],
-  ['the command line', ofCommandLine, true],
+  ['JavaScript', javaScriptPlayer, true],
+  ['Python', pythonPlayer, hasPython],
+  ['the command line', commandLinePlayer, true],
 ] as const;
 
 describe(`seed ${SEED}`, () => {
@@ -167,7 +167,7 @@ describe(`seed ${SEED}`, () => {
       const keyFile = join(disk, 'agent.json');
       const { play } = playerOf(url, keyFile);
       const id = `${chamberId}`;
-      if (playerOf === ofCommandLine) await Agent.fromKeyFile(url, keyFile);
+      if (playerOf === commandLinePlayer) await Agent.fromKeyFile(url, keyFile);
       await firstContact(play);
       await play(['join', id]);
       live.advance(PHASE_MILLIS);
@@ -198,7 +198,7 @@ describe(`seed ${SEED}`, () => {
   );
 });
 
-/** An unexpected response at the first contact is reported at once and nothing was sent; registering twice changes nothing. */
+/** Repeats the first contact: an unexpected response fails at once before anything is sent, and registering twice changes nothing. */
 async function firstContact(play: Player['play']): Promise<void> {
   for (let attempt = 0; attempt < 30; attempt++) {
     try {

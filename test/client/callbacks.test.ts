@@ -1,4 +1,4 @@
-// A receiver accepts requests to its URL as callbacks only if the service has signed them for this URL, recently.
+// A receiver accepts a request as a callback only if the service has recently signed it for the receiver's URL.
 import { createPrivateKey, sign } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { ForumClient } from '../../src/client/index.ts';
@@ -83,7 +83,7 @@ async function openReceiver(key: object = {}) {
   };
 }
 
-it('verifying a callback returns the duty that the service signed for this URL and agent, and reads its keys once', async () => {
+it('verifying a callback returns the duty that the service signed for this URL and agent, and fetches the keys once', async () => {
   const { verify, reads } = await openReceiver();
   for (let round = 0; round < 3; round++) {
     expect(await verify(requestOf())).toEqual({ id: 'an-id', ...DELIVERY });
@@ -91,7 +91,7 @@ it('verifying a callback returns the duty that the service signed for this URL a
   expect(reads()).toBe(1);
 });
 
-it('the signature of an example by the service is valid', async () => {
+it('an example that the service has signed is valid', async () => {
   const { verify } = await openReceiver();
   const request = new Request('http://127.0.0.1/', {
     method: 'POST',
@@ -131,7 +131,7 @@ it.each<readonly [string, Sent, string]>([
   ['another URL', { targetUri: 'https://agent.example/other' }, 'its signature does not verify'],
   ['another method', { method: 'PUT' }, 'sent with PUT'],
   ['an old signature', { created: NOW - 301 }, 'signed 301 s ago'],
-  ['one of the future', { created: NOW + 301 }, 'signed -301 s ago'],
+  ['a signature from the future', { created: NOW + 301 }, 'signed -301 s ago'],
   ['another timestamp', { timestamp: `${NOW + 1}` }, 'webhook-timestamp differs from the time of its signature'],
   ['a key that is not the service’s', { seed: '08' }, 'not in the key directory'],
   ['an uncovered id', { params: without('webhook-id') }, 'must cover @method'],
@@ -151,7 +151,7 @@ it.each<readonly [string, Sent, string]>([
   ['a body that is not JSON', { body: '{' }, ''],
   ['a body without a duty', { body: '{"type":"todo.due"}' }, 'did is missing'],
   ['an unknown type', { body: '{"type":"chamber.closed"}' }, 'is unknown to this version'],
-  ['a body of a megabyte', { body: 'x'.repeat(1_000_000) }, 'its body is longer than 16384 bytes'],
+  ['a body of one megabyte', { body: 'x'.repeat(1_000_000) }, 'its body is longer than 16384 bytes'],
 ])('a callback is rejected with %s', async (_name, sent, problem) => {
   const { verify } = await openReceiver();
   await expect(verify(requestOf(sent))).rejects.toMatchObject({
@@ -185,7 +185,7 @@ it('unknown keys do not each cause a request to the service', async () => {
   expect(reads()).toBe(1);
 });
 
-it('verifying something other than an unread Request is an error of the input', async () => {
+it('verifying anything but an unread Request is an input error', async () => {
   const { verify } = await openReceiver();
   const read = requestOf();
   await read.text();
@@ -196,7 +196,7 @@ it('verifying something other than an unread Request is an error of the input', 
     [undefined, 'must be a Request of the Fetch API'],
     [read, 'has already been read'],
   ] as const) {
-    // Programs in JavaScript pass what their framework has.
+    // JavaScript programs pass the request object of their framework.
     await expect(verify(request as unknown as Request)).rejects.toMatchObject({
       code: 'CLIENT_ERR_INPUT',
       message: expect.stringContaining(problem),

@@ -31,7 +31,7 @@ export const TOO_LARGE: ReadonlySet<string> = new Set<AttackName>([
 
 export type Case = readonly [call: string, attack: AttackName];
 
-/** Every third attack, so that `npm test` is short, because each case starts a process. COST=all runs all of them. */
+/** Only every third attack runs by default, because each case starts a process. COST=all runs all of them. */
 export function casesOf(calls: Readonly<Record<string, readonly AttackName[]>>): readonly Case[] {
   const all = Object.entries(calls).flatMap(([call, attacks]) => attacks.map((attack): Case => [call, attack]));
   return process.env['COST'] === 'all' ? all : all.filter((_, index) => index % 3 === 0);
@@ -112,7 +112,7 @@ async function calmMib({ url }: Attacker, start: Start): Promise<number> {
 }
 
 /** Expects that the program ends with the error after a single request. */
-export function expectGivenUp({ output, requests }: Attacked): void {
+export function expectSingleRequest({ output, requests }: Attacked): void {
   expect({ output, requests }).toEqual({ output: expect.stringContaining('CLIENT_ERR_TOO_LARGE'), requests: 1 });
 }
 

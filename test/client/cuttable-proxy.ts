@@ -1,4 +1,4 @@
-// A TCP proxy whose connections can be cut, as networks do.
+// A TCP proxy that can cut its connections, like an unreliable network.
 import { connect, createServer, type Socket } from 'node:net';
 import { listen } from '../kit/serve.ts';
 import { atEnd } from '../kit/temporary.ts';
@@ -13,7 +13,7 @@ export interface CuttableProxy {
   forget(): void;
 }
 
-/** A proxy that ends with the test. */
+/** Opens a proxy that is closed at the end of the test. */
 export async function openProxy(target: string): Promise<CuttableProxy> {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();

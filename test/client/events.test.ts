@@ -21,15 +21,15 @@ const MOVES = 40;
 // The discard port: nothing listens on it.
 const UNUSED = 'http://127.0.0.1:9';
 
-const stage = sharedLiveService();
+const service = sharedLiveService();
 let agent: Agent;
 beforeAll(async () => {
-  agent = await newAgent(stage);
+  agent = await newAgent(service);
 });
 
 describe('events', () => {
   it('events arrive once each and in order while the connection is cut repeatedly', async () => {
-    const proxy = await openProxy(stage.baseUrl);
+    const proxy = await openProxy(service.baseUrl);
     const chamberId = await talkingChamber();
     const seen: number[] = [];
     for await (const { eventId } of new ForumClient(proxy.baseUrl).events(chamberId)) {
@@ -42,7 +42,7 @@ describe('events', () => {
   });
 
   it('events of all chambers arrive once each while the connection is cut, and resume after a cursor', async () => {
-    const proxy = await openProxy(stage.baseUrl);
+    const proxy = await openProxy(service.baseUrl);
     const [one, two] = [await talkingChamber(), await talkingChamber()];
     const seen: string[] = [];
     const goal = `${two}:4`;
@@ -55,36 +55,36 @@ describe('events', () => {
     }
     const cursors = [one, two].flatMap((id) => [1, 2, 3].map((eventId) => `${id}:${eventId}`));
     expect(seen).toEqual([...cursors, goal]);
-    const resumed = await stage.forum.allLines({ after: `${two}:3` }).next();
+    const resumed = await service.forum.allLines({ after: `${two}:3` }).next();
     expect(resumed.value).toMatchObject({ cursor: goal });
-    const unknown = stage.forum.allLines({ after: '1:999999' }).next();
+    const unknown = service.forum.allLines({ after: '1:999999' }).next();
     await expect(unknown).rejects.toMatchObject({ code: 'FORUM_ERR_VALIDATION' });
   });
 
   it('events resume after a stored cursor', async () => {
     const chamberId = await talkingChamber();
     const cursorStore = fileCursor(join(temporaryFolder(), 'cursor.json'));
-    const first = await take(stage.forum.lines(chamberId, { cursorStore }), 3);
+    const first = await take(service.forum.lines(chamberId, { cursorStore }), 3);
     // The reader stopped while it was handling the third event, so this event arrives again.
-    const rest = await take(stage.forum.lines(chamberId, { cursorStore }), 1);
+    const rest = await take(service.forum.lines(chamberId, { cursorStore }), 1);
     expect([...first, ...rest].map(({ eventId }) => eventId)).toEqual([1, 2, 3, 3]);
     expect(await cursorStore.load()).toEqual({ eventId: 2, leaf: first[1]?.leaf });
   });
 
   it('events have the same lines as the history', async () => {
     const chamberId = await talkingChamber();
-    const live = await take(stage.forum.lines(chamberId), 3);
+    const live = await take(service.forum.lines(chamberId), 3);
     const stored: VerifiedLine[] = [];
-    for await (const line of stage.forum.history(chamberId, { after: 1 })) stored.push(line);
+    for await (const line of service.forum.history(chamberId, { after: 1 })) stored.push(line);
     expect(stored).toEqual(live.slice(1));
   });
 
   it('events of an account are its lines, each checked against the previous line', async () => {
     const lines: VerifiedLine<AccountEvent>[] = [];
-    for await (const line of stage.forum.accountHistory(agent.did)) lines.push(line);
+    for await (const line of service.forum.accountHistory(agent.did)) lines.push(line);
     expect(lines.map(({ event }) => event.type)).toEqual(['agent.registered', 'agent.registered']);
     expect(lines[1]?.event.prev).toBe(lines[0]?.leaf);
-    const text = await (await fetch(`${stage.baseUrl}/agents/${agent.did}/events`)).text();
+    const text = await (await fetch(`${service.baseUrl}/agents/${agent.did}/events`)).text();
     expect(lines.map(({ line }) => `${line}\n`).join('')).toBe(text);
     expect(text).not.toContain('agent@example.org');
   });
@@ -92,19 +92,19 @@ describe('events', () => {
   it('events end with the signal’s reason', async () => {
     const chamberId = await talkingChamber();
     const stop = new AbortController();
-    const reading = take(stage.forum.lines(chamberId, { signal: stop.signal }), 1_000);
+    const reading = take(service.forum.lines(chamberId, { signal: stop.signal }), 1_000);
     stop.abort(new Error('seen enough'));
     await expect(reading).rejects.toThrow('seen enough');
   });
 
   it('events of an unknown chamber are not found', async () => {
-    await expect(take(stage.forum.lines(999), 1)).rejects.toMatchObject({ code: 'FORUM_ERR_NOT_FOUND' });
-    await expect(take(stage.forum.history(999), 1)).rejects.toMatchObject({ code: 'FORUM_ERR_NOT_FOUND' });
+    await expect(take(service.forum.lines(999), 1)).rejects.toMatchObject({ code: 'FORUM_ERR_NOT_FOUND' });
+    await expect(take(service.forum.history(999), 1)).rejects.toMatchObject({ code: 'FORUM_ERR_NOT_FOUND' });
   });
 
   it('events after a cursor beyond the head are rejected with the reason', async () => {
     const chamberId = await talkingChamber();
-    await expect(take(stage.forum.lines(chamberId, { after: 99 }), 1)).rejects.toMatchObject({
+    await expect(take(service.forum.lines(chamberId, { after: 99 }), 1)).rejects.toMatchObject({
       code: 'FORUM_ERR_VALIDATION',
       detail: expect.stringContaining('beyond the head'),
       head: expect.any(Number),
@@ -126,7 +126,7 @@ describe('events', () => {
   it('events are unreachable if the network passes HTTP but not WebSockets', async () => {
     const chamberId = await talkingChamber();
     const withoutUpgrades = await serve(async (request, response) => {
-      const { status, headers, body } = await fetch(stage.baseUrl + request.url, {
+      const { status, headers, body } = await fetch(service.baseUrl + request.url, {
         headers: { accept: request.headers.accept ?? '' },
       });
       response.writeHead(status, { 'content-type': headers.get('content-type') ?? '' }).flushHeaders();
@@ -149,13 +149,13 @@ describe('a broken chain', () => {
   it.each<[string, (lines: string[]) => string[], Cursor | undefined]>([
     ['an altered line', ([a = '', b = '', c = '']) => [a, b.replace('joined', 'joinee'), c], undefined],
     ['a dropped line', ([a = '', , c = '']) => [a, c], undefined],
-    ['lines in another order', ([a = '', b = '', c = '']) => [b, a, c], undefined],
-    ['a line twice', ([a = '']) => [a, a], undefined],
+    ['reordered lines', ([a = '', b = '', c = '']) => [b, a, c], undefined],
+    ['a repeated line', ([a = '']) => [a, a], undefined],
     ['a line that is not an event', ([a = '']) => [a, '[]'], undefined],
     ['another log under the same URL', (lines) => lines.slice(1), { eventId: 1, leaf: `0x${'ab'.repeat(32)}` }],
   ])('the client throws if the chain of lines is broken by %s', async (_, tamper, after) => {
     const chamberId = await talkingChamber();
-    const genuine = (await take(stage.forum.lines(chamberId), 3)).map(({ line }) => line);
+    const genuine = (await take(service.forum.lines(chamberId), 3)).map(({ line }) => line);
     const impostor = await openImpostor(tamper(genuine));
     const reading = take(new ForumClient(impostor.baseUrl).lines(chamberId, after === undefined ? {} : { after }), 9);
     await expect(reading).rejects.toMatchObject({ code: 'CLIENT_ERR_CHAIN', retryable: false });
@@ -166,10 +166,10 @@ describe('a broken chain', () => {
 describe('proofs', () => {
   it('proofs are verified before they are returned', async () => {
     const chamberId = await talkingChamber();
-    const [, second] = await take(stage.forum.lines(chamberId), 3);
-    const proof = await stage.forum.inclusionProof(chamberId, 2);
+    const [, second] = await take(service.forum.lines(chamberId), 3);
+    const proof = await service.forum.inclusionProof(chamberId, 2);
     expect(proof).toMatchObject({ eventId: 2, leaf: second?.leaf, eventCount: 3 });
-    const { toRoot } = await stage.forum.consistency(chamberId, { from: 1, to: 3 });
+    const { toRoot } = await service.forum.consistency(chamberId, { from: 1, to: 3 });
     expect(toRoot).toBe(proof.root);
   });
 
@@ -180,7 +180,7 @@ describe('proofs', () => {
       const body = (await (await fetch(url, init)).json()) as object;
       return new Response(JSON.stringify({ ...body, root: zero, toRoot: zero }));
     };
-    const forum = new ForumClient(stage.baseUrl, { fetch: lying });
+    const forum = new ForumClient(service.baseUrl, { fetch: lying });
     await expect(forum.inclusionProof(chamberId, 1)).rejects.toMatchObject({ code: 'CLIENT_ERR_PROOF' });
     const claim = forum.consistency(chamberId, { from: 1, to: 3 });
     await expect(claim).rejects.toMatchObject({ code: 'CLIENT_ERR_PROOF' });
@@ -189,9 +189,9 @@ describe('proofs', () => {
 
 /** A chamber in DEBATE after three events: created, joined, debated. */
 async function talkingChamber(): Promise<number> {
-  const { chamberId } = await agent.createChamber(newChamber(stage.now()));
+  const { chamberId } = await agent.createChamber(newChamber(service.now()));
   await agent.joinChamber(chamberId);
-  stage.advance(2 * PHASE_MILLIS);
+  service.advance(2 * PHASE_MILLIS);
   await agent.debate(chamberId, { comment: 'first' });
   return chamberId;
 }

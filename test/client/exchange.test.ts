@@ -12,14 +12,14 @@ const live = sharedLiveService();
 describe('a lost response', () => {
   it('after a lost response the same bytes are sent again, and the move is made once', async () => {
     const bodies: RequestInit[] = [];
-    const losing = async (url: string, init: RequestInit) => {
+    const fetchLosingResponses = async (url: string, init: RequestInit) => {
       if (init.method === 'GET') return fetch(url, init);
       bodies.push(init);
       const response = await fetch(url, init);
       if (bodies.length % 2 === 1) throw new TypeError('the connection was cut');
       return response;
     };
-    const agent = Agent.generate(new ForumClient(live.baseUrl, { fetch: losing }));
+    const agent = Agent.generate(new ForumClient(live.baseUrl, { fetch: fetchLosingResponses }));
     await agent.register(REGISTRATION);
     const { chamberId } = await agent.createChamber(newChamber(live.now()));
     expect(await agent.joinChamber(chamberId)).toEqual({ ok: true, turnOrder: 0 });
@@ -30,7 +30,7 @@ describe('a lost response', () => {
   });
 
   it('a request whose response was lost ends with the signal’s reason', async () => {
-    const agent = await newAgent(live, { fetch: losingMoves });
+    const agent = await newAgent(live, { fetch: fetchLosingMoves });
     const call = new AbortController();
     const joined = agent.createChamber(newChamber(live.now()), { signal: call.signal });
     call.abort(new Error('changed my mind'));
@@ -124,7 +124,7 @@ function respond(status: number, body: object, headers: Record<string, string> =
   return new Response(JSON.stringify(body), { status, headers });
 }
 
-async function losingMoves(url: string, init: RequestInit): Promise<Response> {
+async function fetchLosingMoves(url: string, init: RequestInit): Promise<Response> {
   const response = await fetch(url, init);
   if (url.endsWith('/chambers')) throw new TypeError('the connection was cut');
   return response;

@@ -62,7 +62,7 @@ let running: Running;
 let cache: Cache;
 let chamberId: number;
 
-/** A finished chamber with this number of events including the root. */
+/** Plays a chamber to its end, with the given number of events including the root. */
 async function settled(events: number): Promise<number> {
   const { by, id } = await debating(running);
   await appendDebates(running, { did: by.did, chamberId: id, count: events - 2 });

@@ -26,7 +26,7 @@ beforeEach(async () => {
   keyFile = join(folder, 'agent.json');
 });
 
-/** An agent in a chamber with an idea, in ALLOCATE_COMMIT. */
+/** Returns an agent in a chamber with an idea, in ALLOCATE_COMMIT. */
 async function inCommitPhase(): Promise<Agent> {
   const agent = await agentAt(hostile.url);
   await agent.register(REGISTRATION);
@@ -65,7 +65,7 @@ function replaceCreation(change: (created: Created) => ChamberEvent): void {
 type Created = Extract<ChamberEvent, { type: 'chamber.created' }>;
 
 /** The service names a commitment whose path leads to a copy of the agent's opening outside of its folder. */
-function nameAnotherFile(): void {
+function nameFileOutsideFolder(): void {
   const [stored = ''] = readdirSync(`${keyFile}.commitments`);
   copyFileSync(join(`${keyFile}.commitments`, stored), join(folder, 'other.json'));
   hostile.alter = (path, body) =>
@@ -73,7 +73,7 @@ function nameAnotherFile(): void {
 }
 
 /** The digits alone may occur in a hash by chance. */
-const isToldTheSecret = () => hostile.received.some((request) => /"bps":\s*1234\b|salt/.test(request));
+const secretWasSent = () => hostile.received.some((request) => /"bps":\s*1234\b|salt/.test(request));
 
 describe('an agent of the JavaScript client', () => {
   it('the JavaScript client reveals nothing while commits are open, whatever phase and time the service claims', async () => {
@@ -82,10 +82,10 @@ describe('an agent of the JavaScript client', () => {
     claimRevealPhase();
     expect((await agent.forum.chamber(chamberId)).phase).toBe('ALLOCATE_REVEAL');
     await expect(agent.reveal(chamberId)).rejects.toMatchObject({ code: 'CLIENT_ERR_EARLY' });
-    expect(isToldTheSecret()).toBe(false);
+    expect(secretWasSent()).toBe(false);
     live.advance(PHASE_MILLIS);
     expect(await agent.reveal(chamberId)).toEqual({ ok: true, verified: true });
-    expect(isToldTheSecret()).toBe(true);
+    expect(secretWasSent()).toBe(true);
   });
 
   it('the JavaScript client delays a reveal that is seconds too early', async () => {
@@ -95,7 +95,7 @@ describe('an agent of the JavaScript client', () => {
     claimRevealPhase();
     const revealed = agent.reveal(chamberId);
     await live.sleeping(1);
-    expect(isToldTheSecret()).toBe(false);
+    expect(secretWasSent()).toBe(false);
     live.advance(20_000);
     expect(await revealed).toEqual({ ok: true, verified: true });
   });
@@ -130,14 +130,14 @@ describe('an agent of the JavaScript client', () => {
     // Signed by the chamber's creator, but for another chamber.
     replaceCreation(() => ({ ...(first?.event as Created), chamberId }));
     await expect(agent.reveal(chamberId)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
-    expect(isToldTheSecret()).toBe(false);
+    expect(secretWasSent()).toBe(false);
   });
 
   it.each<readonly [string, (created: Created) => ChamberEvent, string]>([
     ['altered deadlines', (created) => ({ ...created, payload: inThePast(created) }), 'CLIENT_ERR_CHAIN'],
     ['no signature', (created) => ({ ...created, request: null }), 'CLIENT_ERR_CHAIN'],
     ['another creator', (created) => ({ ...created, did: Agent.generate(live.baseUrl).did }), 'CLIENT_ERR_CHAIN'],
-    ['a predecessor', (created) => ({ ...created, prev: `0x${'11'.repeat(32)}` }), 'CLIENT_ERR_CHAIN'],
+    ['a prev hash', (created) => ({ ...created, prev: `0x${'11'.repeat(32)}` }), 'CLIENT_ERR_CHAIN'],
   ])('the JavaScript client does not commit in a chamber whose first line has %s', async (_, change, code) => {
     const agent = await inCommitPhase();
     replaceCreation(change);
@@ -157,9 +157,9 @@ describe('an agent of the JavaScript client', () => {
     const agent = await inCommitPhase();
     await agent.commit(chamberId, SECRET);
     live.advance(PHASE_MILLIS);
-    nameAnotherFile();
+    nameFileOutsideFolder();
     await expect(agent.reveal(chamberId)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
-    expect(isToldTheSecret()).toBe(false);
+    expect(secretWasSent()).toBe(false);
     const store = folderStore(`${keyFile}.commitments`);
     await expect(Promise.resolve().then(() => store.find('../other' as '0x'))).rejects.toMatchObject({
       code: 'CLIENT_ERR_INPUT',
@@ -172,7 +172,7 @@ describe('an agent of the JavaScript client', () => {
     live.advance(PHASE_MILLIS);
     editOpening((opening) => ({ ...opening, allocations: [] }));
     await expect(agent.reveal(chamberId)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
-    expect(isToldTheSecret()).toBe(false);
+    expect(secretWasSent()).toBe(false);
   });
 
   it('the JavaScript client reveals an opening of an earlier version only if told to trust the service', async () => {
@@ -184,36 +184,42 @@ describe('an agent of the JavaScript client', () => {
       code: 'CLIENT_ERR_COMMITMENT',
       detail: expect.stringContaining('--trust-service'),
     });
-    expect(isToldTheSecret()).toBe(false);
+    expect(secretWasSent()).toBe(false);
     expect(await agent.reveal(chamberId, { trustService: true })).toEqual({ ok: true, verified: true });
   });
 });
 
 describe('an agent of the Python client', () => {
-  python('reveals nothing while commits are open, whatever phase and time the service claims', async () => {
-    await inCommitPhase();
-    expect(await inPython(hostile.url, keyFile, 'commit')).toBe(
-      '{"ok": true, "allocations": [{"ideaId": "idea-1", "bps": 1234}], "abstainedBps": 8766, "final": true}',
-    );
-    claimRevealPhase();
-    expect(await inPython(hostile.url, keyFile, 'reveal')).toBe('CLIENT_ERR_EARLY');
-    expect(isToldTheSecret()).toBe(false);
-    live.advance(PHASE_MILLIS);
-    expect(await inPython(hostile.url, keyFile, 'reveal')).toBe('{"ok": true, "verified": true}');
-  });
+  python(
+    'the Python client reveals nothing while commits are open, whatever phase and time the service claims',
+    async () => {
+      await inCommitPhase();
+      expect(await inPython(hostile.url, keyFile, 'commit')).toBe(
+        '{"ok": true, "allocations": [{"ideaId": "idea-1", "bps": 1234}], "abstainedBps": 8766, "final": true}',
+      );
+      claimRevealPhase();
+      expect(await inPython(hostile.url, keyFile, 'reveal')).toBe('CLIENT_ERR_EARLY');
+      expect(secretWasSent()).toBe(false);
+      live.advance(PHASE_MILLIS);
+      expect(await inPython(hostile.url, keyFile, 'reveal')).toBe('{"ok": true, "verified": true}');
+    },
+  );
 
-  python('reveals nothing elsewhere, and what an earlier version stored only when it is told to', async () => {
-    await inCommitPhase();
-    await inPython(hostile.url, keyFile, 'commit');
-    live.advance(PHASE_MILLIS);
-    expect(await inPython(live.baseUrl, keyFile, 'reveal')).toBe('CLIENT_ERR_COMMITMENT');
-    editOpening(({ binding: _, ...opening }) => opening);
-    expect(await inPython(hostile.url, keyFile, 'reveal')).toBe('CLIENT_ERR_COMMITMENT');
-    expect(isToldTheSecret()).toBe(false);
-    expect(await inPython(hostile.url, keyFile, 'trust')).toBe('{"ok": true, "verified": true}');
-  });
+  python(
+    'the Python client reveals nothing to another service, and an opening of an earlier version only if told to trust the service',
+    async () => {
+      await inCommitPhase();
+      await inPython(hostile.url, keyFile, 'commit');
+      live.advance(PHASE_MILLIS);
+      expect(await inPython(live.baseUrl, keyFile, 'reveal')).toBe('CLIENT_ERR_COMMITMENT');
+      editOpening(({ binding: _, ...opening }) => opening);
+      expect(await inPython(hostile.url, keyFile, 'reveal')).toBe('CLIENT_ERR_COMMITMENT');
+      expect(secretWasSent()).toBe(false);
+      expect(await inPython(hostile.url, keyFile, 'trust')).toBe('{"ok": true, "verified": true}');
+    },
+  );
 
-  python('shares its openings with the JavaScript client', async () => {
+  python('the Python client shares its openings with the JavaScript client', async () => {
     const agent = await inCommitPhase();
     await inPython(hostile.url, keyFile, 'commit');
     await expect(agent.reveal(chamberId)).rejects.toMatchObject({ code: 'CLIENT_ERR_EARLY' });
@@ -221,7 +227,7 @@ describe('an agent of the Python client', () => {
     expect(await agent.reveal(chamberId)).toEqual({ ok: true, verified: true });
   });
 
-  python('commits to nothing in a chamber whose creator did not sign its deadlines', async () => {
+  python('the Python client does not commit in a chamber whose creator did not sign its deadlines', async () => {
     await inCommitPhase();
     replaceCreation((created) => ({ ...created, payload: inThePast(created) }));
     expect(await inPython(hostile.url, keyFile, 'commit')).toBe('CLIENT_ERR_CHAIN');
@@ -230,24 +236,24 @@ describe('an agent of the Python client', () => {
     expect(hostile.received.filter((request) => request.includes('allocate/commit'))).toEqual([]);
   });
 
-  python('reads no file that the service names', async () => {
+  python('the Python client reads no file that the service names', async () => {
     await inCommitPhase();
     await inPython(hostile.url, keyFile, 'commit');
     live.advance(PHASE_MILLIS);
-    nameAnotherFile();
+    nameFileOutsideFolder();
     expect(await inPython(hostile.url, keyFile, 'reveal')).toBe('CLIENT_ERR_COMMITMENT');
-    expect(isToldTheSecret()).toBe(false);
+    expect(secretWasSent()).toBe(false);
   });
 });
 
-describe('a seat for a model', () => {
+describe('an MCP server', () => {
   it('an MCP server reveals nothing while commits are open, and automatically once they are closed', async () => {
     const agent = await inCommitPhase();
     await agent.commit(chamberId, SECRET);
     claimRevealPhase();
     const seat = await startSeat('modern', { url: hostile.url, keyFile, env: live.sharedTimeEnv });
     await eventually(() => expect(seat.bytes()).toContain(`not revealed in chamber ${chamberId}`), 60_000);
-    expect(isToldTheSecret()).toBe(false);
+    expect(secretWasSent()).toBe(false);
     live.advance(PHASE_MILLIS);
     await eventually(() => expect(seat.bytes()).toContain(`revealed in chamber ${chamberId}\n`), 60_000);
   });
@@ -261,7 +267,7 @@ describe('the command line', () => {
     const words = ['move', 'reveal', `${chamberId}`, `--url=${hostile.url}`, `--key=${keyFile}`];
     const early = await run(words);
     expect(early).toMatchObject({ exitCode: 5, err: expect.stringContaining('CLIENT_ERR_EARLY') });
-    expect(isToldTheSecret()).toBe(false);
+    expect(secretWasSent()).toBe(false);
     live.advance(PHASE_MILLIS);
     // Commits are still open by this machine's clock.
     expect(await run(words)).toMatchObject({ exitCode: 5 });

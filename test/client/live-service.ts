@@ -116,7 +116,7 @@ export async function newAgent(live: LiveService, options: ForumClientOptions = 
   return agent;
 }
 
-/** A chamber whose phases last this many milliseconds each; by default an hour. */
+/** Returns the settings of a chamber whose phases last the given number of milliseconds each; by default an hour. */
 export function newChamber(now: number, phaseMillis: readonly number[] = []): NewChamber {
   let at = now;
   const deadlines = DEADLINES.map((name, phase) => {

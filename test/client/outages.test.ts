@@ -7,7 +7,7 @@ const URL = 'http://service.test';
 
 type Respond = (request: { readonly method: string; readonly path: string; readonly body: string }) => Response;
 
-/** A client with its own clock, and the requests that it has sent. */
+/** Returns a client with its own clock, and the requests that it has sent. */
 function clientOf(respond: Respond, options: ForumClientOptions = {}) {
   const clock = new TestClock();
   const sent: { method: string; path: string; body: string; signature: string | null }[] = [];
@@ -38,7 +38,7 @@ const busy = (retryAfter: string) =>
   json(429, { error: 'FORUM_ERR_RATE', detail: 'slower' }, { 'Retry-After': retryAfter });
 const gateway = (headers: Record<string, string> = {}) => new Response('<html>502</html>', { status: 502, headers });
 
-/** Responds in this order; the last response is repeated for ever. */
+/** Returns the responses in order; repeats the last one forever. */
 function inOrder(...responses: readonly (() => Response)[]): () => Response {
   let count = 0;
   return () => (responses[Math.min(count++, responses.length - 1)] as () => Response)();
@@ -47,7 +47,7 @@ function inOrder(...responses: readonly (() => Response)[]): () => Response {
 const chambers = () => json(200, []);
 const passed = () => json(200, { eventId: 7, nextTurnAgent: 'did:key:z' });
 
-describe('a response that asks for no wait', () => {
+describe('a response without a wait', () => {
   it.each(['0', '', '0.0'])('the client waits before a retry although Retry-After is %j', async (retryAfter) => {
     const { forum, sent } = clientOf(
       inOrder(chambers, () => busy(retryAfter)),
@@ -210,8 +210,8 @@ describe('a gateway that rejects a move with a page of its own', () => {
   });
 });
 
-describe('two nodes whose clocks differ', () => {
-  it('two nodes whose clocks differ get one new signature, and the error is reported', async () => {
+describe('two nodes with different clocks', () => {
+  it('the client signs once more for two nodes with different clocks, and then reports the error', async () => {
     const clock = new TestClock();
     let isAhead = false;
     const { forum, sent } = clientOf(

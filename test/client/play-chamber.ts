@@ -18,7 +18,7 @@ export async function playChamber(live: LiveService) {
   return ann;
 }
 
-/** The following blocks are dated by the service's clock at the end of the reveals, so that no block is older than its contents. */
+/** Dates the following blocks by the service's clock at the end of the reveals, so that no block is older than its contents. */
 export async function advanceChain(live: LiveService): Promise<void> {
   const { chain } = await live.forum.health();
   if (!chain?.rpcUrl) return;

@@ -11,7 +11,7 @@ import { newAgent, newChamber, PHASE_MILLIS, runLiveService } from './live-servi
 
 const SLOW = { timeout: 120_000 };
 
-const MAKERS = `
+const CONCURRENT_CREATION = `
 import sys, threading
 from chambers import Agent
 start, dids = threading.Barrier(8), []
@@ -27,14 +27,20 @@ for thread in threads: thread.join()
 print(*sorted(set(dids)), sep="\\n")
 `;
 
-python('makes one key however many make it at once, and leaves no draft', SLOW, async () => {
-  for (let round = 0; round < 15; round++) {
-    const keyFile = join(temporaryFolder(), 'agent.json');
-    expect((await runPython(MAKERS, [keyFile])).trimEnd().split('\n')).toEqual([expect.stringMatching(/^did:key:z/)]);
-    expect(readdirSync(join(keyFile, '..'))).toEqual(['agent.json']);
-    expect(JSON.parse(readFileSync(keyFile, 'utf8'))).toMatchObject({ seed: expect.stringMatching(/^0x/) });
-  }
-});
+python(
+  'the Python client creates one key file in concurrent processes, and leaves no temporary file',
+  SLOW,
+  async () => {
+    for (let round = 0; round < 15; round++) {
+      const keyFile = join(temporaryFolder(), 'agent.json');
+      expect((await runPython(CONCURRENT_CREATION, [keyFile])).trimEnd().split('\n')).toEqual([
+        expect.stringMatching(/^did:key:z/),
+      ]);
+      expect(readdirSync(join(keyFile, '..'))).toEqual(['agent.json']);
+      expect(JSON.parse(readFileSync(keyFile, 'utf8'))).toMatchObject({ seed: expect.stringMatching(/^0x/) });
+    }
+  },
+);
 
 const LOADING = `
 import sys, chambers
@@ -42,7 +48,7 @@ chambers._require_private(sys.argv[1], sys.argv[2])
 print("used")
 `;
 
-python('uses a key file where the platform has no modes', SLOW, async () => {
+python('the Python client accepts a key file on platforms without modes', SLOW, async () => {
   const keyFile = join(temporaryFolder(), 'agent.json');
   // The mode that Python reports for every file on Windows.
   writeFileSync(keyFile, '{}', { mode: 0o666 });
@@ -60,7 +66,7 @@ except FileExistsError:
     print("exists")
 `;
 
-python('creates a file once where links fail', SLOW, () => {
+python('the Python client creates a file once even if links fail', SLOW, () => {
   if (!hasStrace) return console.log('skipped: strace is not installed');
   for (const error of ['EPERM', 'EOPNOTSUPP', 'ENOSYS']) {
     const path = join(temporaryFolder(), 'file');
@@ -81,7 +87,7 @@ for _ in range(int(sys.argv[4])):
     print(agent.pass_turn(int(sys.argv[3]))["eventId"], flush=True)
 `;
 
-python('makes moves although receipts can’t be kept, or were cut off, and warns once', SLOW, async () => {
+python('the Python client makes moves and warns once if receipts can’t be stored or were truncated', SLOW, async () => {
   const live = await runLiveService();
   const keyFile = join(temporaryFolder(), 'agent.json');
   const { chamberId } = await (await newAgent(live)).createChamber(newChamber(live.now()));

@@ -1,19 +1,23 @@
-// Ideas that change, from the Python client.
+// The Python client changes ideas.
 import { expect } from 'vitest';
 import { python, runPython } from '../kit/python.ts';
 import { runLiveService } from './live-service.ts';
 
-python('amends and withdraws ideas, and refuses to commit to a withdrawn one', { timeout: 60_000 }, async () => {
-  const live = await runLiveService();
-  const output = await runPython(PROGRAM, [live.baseUrl], { env: live.sharedTimeEnv });
-  expect(output.trim().split('\n')).toEqual([
-    '2',
-    'FORUM_ERR_CONFLICT',
-    'FORUM_ERR_CONFLICT',
-    "withdrawn ideas can't be revealed: ['idea-2']",
-    '[["idea-1", "One", 2, false], ["idea-2", "Two", 1, true]]',
-  ]);
-});
+python(
+  'the Python client amends and withdraws ideas, and does not commit to a withdrawn one',
+  { timeout: 60_000 },
+  async () => {
+    const live = await runLiveService();
+    const output = await runPython(PROGRAM, [live.baseUrl], { env: live.sharedTimeEnv });
+    expect(output.trim().split('\n')).toEqual([
+      '2',
+      'FORUM_ERR_CONFLICT',
+      'FORUM_ERR_CONFLICT',
+      "withdrawn ideas can't be revealed: ['idea-2']",
+      '[["idea-1", "One", 2, false], ["idea-2", "Two", 1, true]]',
+    ]);
+  },
+);
 
 const PROGRAM = `
 import json, os, sys

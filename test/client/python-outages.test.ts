@@ -25,7 +25,7 @@ const respond = (status: number, body: unknown, headers: Record<string, string> 
 const portal: Respond = (response) => void response.writeHead(200, { 'Content-Type': 'text/html' }).end(PORTAL);
 const passed = respond(200, { eventId: 7 });
 
-/** Responds to commands in this order and repeats the last response for ever; responds to reads with `read`. */
+/** Responds to commands in the given order and repeats the last response forever; responds to reads with `read`. */
 async function service(commands: readonly Respond[], read: (path: string) => Respond = () => respond(200, [])) {
   const sent: Sent[] = [];
   let count = 0;
@@ -48,9 +48,9 @@ def outcome(act):
     except ChamberError as error:
         return error.code
 `;
-const BRISK = `${HEAD}chambers.BACKOFF_SECONDS = (0.01, 0.02)\n`;
+const SHORT_BACKOFF = `${HEAD}chambers.BACKOFF_SECONDS = (0.01, 0.02)\n`;
 
-python('does not ask again at once where a response asks for no wait', SLOW, async () => {
+python('the Python client waits before a retry even if the response asks for no wait', SLOW, async () => {
   let reads = 0;
   const { url } = await service([], () => {
     const isFirst = reads++ === 0;
@@ -61,35 +61,43 @@ python('does not ask again at once where a response asks for no wait', SLOW, asy
   expect(reads).toBeLessThan(10);
 });
 
-python('signs once more for two nodes whose clocks differ, and reports the error', SLOW, async () => {
-  const age = (minutes: number): Respond => {
-    const serviceTime = new Date(Date.now() + minutes * 60_000).toISOString();
-    return respond(401, { error: 'FORUM_ERR_SIGNATURE', detail: 'age', step: 'age', serviceTime });
-  };
-  const nodes = Array.from({ length: 50 }, (_, index) => age(index % 2 === 0 ? 10 : -10));
-  const { url, sent } = await service(nodes);
-  const program = `${BRISK}print(outcome(lambda: Agent(sys.argv[1], bytes(32), receipts=False).pass_turn(1)))`;
-  expect(await runPython(program, [url])).toBe('FORUM_ERR_SIGNATURE\n');
-  expect(sent).toHaveLength(2);
-});
+python(
+  'the Python client signs once more for two nodes with different clocks, and then reports the error',
+  SLOW,
+  async () => {
+    const age = (minutes: number): Respond => {
+      const serviceTime = new Date(Date.now() + minutes * 60_000).toISOString();
+      return respond(401, { error: 'FORUM_ERR_SIGNATURE', detail: 'age', step: 'age', serviceTime });
+    };
+    const nodes = Array.from({ length: 50 }, (_, index) => age(index % 2 === 0 ? 10 : -10));
+    const { url, sent } = await service(nodes);
+    const program = `${SHORT_BACKOFF}print(outcome(lambda: Agent(sys.argv[1], bytes(32), receipts=False).pass_turn(1)))`;
+    expect(await runPython(program, [url])).toBe('FORUM_ERR_SIGNATURE\n');
+    expect(sent).toHaveLength(2);
+  },
+);
 
-python('sends a move whose outcome is unknown again, with the same bytes, beyond the patience', SLOW, async () => {
-  const gateway = respond(502, 'bad gateway');
-  const { url, sent } = await service([...Array.from({ length: 40 }, () => gateway), portal, passed]);
-  const program = `${BRISK}print(outcome(lambda: Agent(sys.argv[1], bytes(32), patience=0.1).pass_turn(1)))`;
-  expect(await runPython(program, [url])).toBe("{'eventId': 7}\n");
-  expect(sent).toHaveLength(42);
-  expect(new Set(sent.map(({ signature }) => signature)).size).toBe(1);
-});
+python(
+  'the Python client retries a move with an unknown outcome with the same bytes, beyond the patience',
+  SLOW,
+  async () => {
+    const gateway = respond(502, 'bad gateway');
+    const { url, sent } = await service([...Array.from({ length: 40 }, () => gateway), portal, passed]);
+    const program = `${SHORT_BACKOFF}print(outcome(lambda: Agent(sys.argv[1], bytes(32), patience=0.1).pass_turn(1)))`;
+    expect(await runPython(program, [url])).toBe("{'eventId': 7}\n");
+    expect(sent).toHaveLength(42);
+    expect(new Set(sent.map(({ signature }) => signature)).size).toBe(1);
+  },
+);
 
-python('sends no command to a portal at the first contact', SLOW, async () => {
+python('the Python client sends no command to a portal at the first contact', SLOW, async () => {
   const { url, sent } = await service([portal], () => portal);
-  const program = `${BRISK}print(outcome(lambda: Agent(sys.argv[1], bytes(32)).pass_turn(1)))`;
+  const program = `${SHORT_BACKOFF}print(outcome(lambda: Agent(sys.argv[1], bytes(32)).pass_turn(1)))`;
   expect(await runPython(program, [url])).toBe('CLIENT_ERR_ANSWER\n');
   expect(sent).toEqual([]);
 });
 
-python('takes neither a portal’s page nor a page that is cut off for lines of a log', SLOW, async () => {
+python('the Python client accepts neither a portal’s page nor a truncated page as lines of a log', SLOW, async () => {
   const cut: Respond = (response) => {
     response.writeHead(200, { ...NDJSON_TYPE, 'Content-Length': '1000' }).write('{"eventId":1,"chamberId":1}\n');
     setTimeout(() => response.destroy(), 50);
@@ -98,15 +106,15 @@ python('takes neither a portal’s page nor a page that is cut off for lines of 
   const pages = [portal, cut, empty];
   const read = (path: string) => (path.includes('/events') ? (pages.shift() as Respond) : respond(200, []));
   const { url } = await service([], read);
-  const program = `${BRISK}reader = Reader(sys.argv[1]); reader.chambers(); print(outcome(lambda: list(reader.history(1))))`;
+  const program = `${SHORT_BACKOFF}reader = Reader(sys.argv[1]); reader.chambers(); print(outcome(lambda: list(reader.history(1))))`;
   expect(await runPython(program, [url])).toBe('[]\n');
   expect(pages).toEqual([]);
 });
 
-python('wants an abstention said, before anything is stored or sent', SLOW, async () => {
+python('the Python client requires an explicit abstention before it stores or sends anything', SLOW, async () => {
   const view = { ideas: [{ ideaId: 'idea-1' }], now: new Date().toISOString() };
   const { url, sent } = await service([passed], () => respond(200, view));
-  const program = `${BRISK}
+  const program = `${SHORT_BACKOFF}
 agent = Agent(sys.argv[1], bytes(32))
 for allocations, abstain in ([], False), ([{"idea_id": "idea-1", "bps": 0}], False), ([{"ideaId": "idea-1", "bps": 1}], True):
     try:
@@ -123,7 +131,7 @@ for allocations, abstain in ([], False), ([{"idea_id": "idea-1", "bps": 0}], Fal
   expect(sent).toEqual([]);
 });
 
-python('waits for an outcome as the service asks, and no longer than it may', SLOW, async () => {
+python('the Python client waits for an outcome as the service asks, but no longer than the timeout', SLOW, async () => {
   const answers: Respond[] = [
     respond(409, { error: 'FORUM_ERR_CONFLICT', detail: 'it waits for its root' }, { 'Retry-After': '1' }),
     respond(200, { chamberId: 1 }),
@@ -143,9 +151,12 @@ except ChamberError as error:
   expect(await runPython(program, [url])).toBe(lines.join('\n'));
 });
 
-python('takes the names of arguments in both styles, and dictionaries in values as they are', SLOW, async () => {
-  const { url, sent } = await service([passed]);
-  const program = `${BRISK}
+python(
+  'the Python client accepts argument names in both styles, and leaves dictionaries in values unchanged',
+  SLOW,
+  async () => {
+    const { url, sent } = await service([passed]);
+    const program = `${SHORT_BACKOFF}
 agent = Agent(sys.argv[1], bytes(32), receipts=False)
 agent.debate(1, "So be it", idea_id="idea-1", refinement={"cost_per_day": 2})
 agent.debate(1, "So be it", ideaId="idea-1")
@@ -155,10 +166,11 @@ try:
 except ValueError as error:
     print(error)
 `;
-  expect(await runPython(program, [url])).toBe("an argument is given twice: ['ideaId', 'idea_id']\n");
-  expect(sent.map(({ body }) => JSON.parse(body))).toEqual([
-    { comment: 'So be it', ideaId: 'idea-1', refinement: { cost_per_day: 2 } },
-    { comment: 'So be it', ideaId: 'idea-1' },
-    { name: 'Tea', turnSeconds: 60, minBackersForGraduation: 2 },
-  ]);
-});
+    expect(await runPython(program, [url])).toBe("an argument is given twice: ['ideaId', 'idea_id']\n");
+    expect(sent.map(({ body }) => JSON.parse(body))).toEqual([
+      { comment: 'So be it', ideaId: 'idea-1', refinement: { cost_per_day: 2 } },
+      { comment: 'So be it', ideaId: 'idea-1' },
+      { name: 'Tea', turnSeconds: 60, minBackersForGraduation: 2 },
+    ]);
+  },
+);

@@ -31,27 +31,31 @@ def on_due(item):
 agent.watch(on_due, on_report=lambda kind, chamber_id, error: print(kind, flush=True))
 `;
 
-python('watch hands over each turn and the commit once, a failed one again, and reveals', SLOW, async () => {
-  const live = await runLiveService();
-  const key = join(live.folder, 'agent.json');
-  const agent = await Agent.fromKeyFile(new ForumClient(live.baseUrl, live.sharedTime), key);
-  await agent.register(REGISTRATION);
-  const { chamberId } = await agent.createChamber(newChamber(live.now()));
-  await agent.joinChamber(chamberId);
-  live.advance(PHASE_MILLIS);
-  const lines = startWatch(live, live.baseUrl, key);
-  // The turn that failed, and three turns that it passed: a lone member gets the next turn at once.
-  await until(() => lines().length === 6);
-  live.advance(2 * PHASE_MILLIS);
-  await until(() => lines().includes('due ALLOCATE_COMMIT commit'));
-  await until(async () => (await agent.todo()).todo[0]?.committed === true);
-  live.advance(PHASE_MILLIS);
-  await until(() => lines().includes('revealed'));
-  const turn = 'due PROPOSAL pass';
-  expect(lines()).toEqual([turn, 'duty-failed', turn, turn, turn, turn, 'due ALLOCATE_COMMIT commit', 'revealed']);
-});
+python(
+  'watch of the Python client passes each turn and the commit to the handler once, retries a failed one, and reveals',
+  SLOW,
+  async () => {
+    const live = await runLiveService();
+    const key = join(live.folder, 'agent.json');
+    const agent = await Agent.fromKeyFile(new ForumClient(live.baseUrl, live.sharedTime), key);
+    await agent.register(REGISTRATION);
+    const { chamberId } = await agent.createChamber(newChamber(live.now()));
+    await agent.joinChamber(chamberId);
+    live.advance(PHASE_MILLIS);
+    const lines = startWatch(live, live.baseUrl, key);
+    // One turn failed and three turns were passed: a lone member gets the next turn at once.
+    await until(() => lines().length === 6);
+    live.advance(2 * PHASE_MILLIS);
+    await until(() => lines().includes('due ALLOCATE_COMMIT commit'));
+    await until(async () => (await agent.todo()).todo[0]?.committed === true);
+    live.advance(PHASE_MILLIS);
+    await until(() => lines().includes('revealed'));
+    const turn = 'due PROPOSAL pass';
+    expect(lines()).toEqual([turn, 'duty-failed', turn, turn, turn, turn, 'due ALLOCATE_COMMIT commit', 'revealed']);
+  },
+);
 
-python('watch waits for a service that is not reachable at its start', SLOW, async () => {
+python('watch of the Python client waits for a service that is unreachable at its start', SLOW, async () => {
   const live = await runLiveService();
   const proxy = await openProxy(live.baseUrl);
   const key = join(live.folder, 'agent.json');
@@ -64,7 +68,7 @@ python('watch waits for a service that is not reachable at its start', SLOW, asy
   expect(lines()).toEqual(['not-followed', 'followed-again']);
 });
 
-/** Returns the lines that the program has printed. */
+/** Starts the program. Returns a function that returns the lines printed so far. */
 function startWatch(live: LiveService, baseUrl: string, key: string): () => readonly string[] {
   const env = { ...PYTHON_ENV, ...live.sharedTimeEnv };
   const child = spawn('python3', ['-c', WATCH, baseUrl, key], { env, stdio: ['ignore', 'pipe', 'inherit'] });

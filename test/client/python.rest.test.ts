@@ -25,7 +25,7 @@ import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { walletOf } from '../kit/wallets.ts';
 import { type LiveService, newAgent, newChamber, PHASE_MILLIS, runLiveService } from './live-service.ts';
 
-/** The environment of programs with the service's clock, but hours behind. */
+/** The environment of programs whose clock is hours behind the service's. */
 const behind = ({ sharedTimeEnv }: LiveService) => ({ ...sharedTimeEnv, TEST_CLOCK_BEHIND: `${2 * PHASE_MILLIS}` });
 const SLOW = { timeout: 120_000 };
 
@@ -36,14 +36,14 @@ for each in json.load(sys.stdin)["vectors"]:
     print(commitment_hash(each["chamberId"], each["did"], each["allocations"], bytes.fromhex(each["salt"][2:])))
 `;
 
-python('hashes commitments as the vectors do', SLOW, async () => {
+python('the Python client computes the commitments of the vectors', SLOW, async () => {
   const text = readFileSync(join(ROOT, 'fixtures/vectors/commitment.json'), 'utf8');
   const { vectors } = JSON.parse(text) as { readonly vectors: readonly { readonly commitment: string }[] };
   const stdout = await runPython(VECTORS, [], { input: text });
   expect(stdout.trim().split('\n')).toEqual(vectors.map(({ commitment }) => commitment));
 });
 
-python('compiles the samples of the API reference', SLOW, async () => {
+python('the Python samples of the API reference compile', SLOW, async () => {
   const live = await runLiveService();
   const input = await (await fetch(`${live.baseUrl}/openapi.json`)).text();
   expect(Number(await runPython(COMPILE, [], { input }))).toBeGreaterThan(20);
@@ -58,7 +58,7 @@ for source in sources:
 print(len(sources))
 `;
 
-python('signs with a wallet as others verify it', SLOW, async () => {
+python('the Python client creates wallet signatures from which its address is recovered', SLOW, async () => {
   const { address, signed } = JSON.parse(await runPython(SIGNATURES, [])) as {
     address: string;
     signed: [message: string, signature: Hex][];
@@ -78,7 +78,7 @@ print(json.dumps({"address": wallet.address, "signed": [[text, wallet.sign_messa
 `;
 
 python(
-  'proves its wallet, by a clock hours behind the service’s; admits, is rejected, and is retired by the wallet',
+  'the Python client proves its wallet with a clock hours behind, admits an agent, is rejected, and is retired by the wallet',
   SLOW,
   async () => {
     const live = await runLiveService();
@@ -125,28 +125,34 @@ seen = {"refused": [refused.code, refused.failed_rules], "proven": proven, "turn
 print(json.dumps({"did": agent.did, "stranger": stranger.did, **seen}))
 `;
 
-python('fails within 5 s at the first contact, and reports each retry of a later outage', SLOW, async () => {
-  const { message, seconds } = JSON.parse(await runPython(FIRST_CONTACT, []));
-  expect(message).toMatch(/^CLIENT_ERR_UNREACHABLE: no response from .*Connection refused.*Is the service running\?/);
-  expect(seconds).toBeLessThan(5.5);
+python(
+  'the Python client fails within 5 s at the first contact, and reports each retry of a later outage',
+  SLOW,
+  async () => {
+    const { message, seconds } = JSON.parse(await runPython(FIRST_CONTACT, []));
+    expect(message).toMatch(/^CLIENT_ERR_UNREACHABLE: no response from .*Connection refused.*Is the service running\?/);
+    expect(seconds).toBeLessThan(5.5);
 
-  const answer = (_request: unknown, response: ServerResponse) => void response.end('[]');
-  const before = createServer(answer);
-  const url = await listen(before);
-  const child = spawn('python3', ['-c', LATER_OUTAGE, url], { env: PYTHON_ENV, stdio: 'pipe' });
-  child.stderr.pipe(process.stderr);
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  expect((await lines.next()).value).toBe('[]');
-  before.close().closeAllConnections();
-  child.stdin.end('\n');
-  expect((await lines.next()).value).toMatch(/^retry CLIENT_ERR_UNREACHABLE: no response from .*Connection refused>$/);
-  const after = createServer(answer);
-  atEnd(() => void after.close().closeAllConnections());
-  await listen(after, Number(new URL(url).port));
-  let last = '';
-  for (let next = await lines.next(); !next.done; next = await lines.next()) last = next.value;
-  expect(last).toBe('[]');
-});
+    const answer = (_request: unknown, response: ServerResponse) => void response.end('[]');
+    const before = createServer(answer);
+    const url = await listen(before);
+    const child = spawn('python3', ['-c', LATER_OUTAGE, url], { env: PYTHON_ENV, stdio: 'pipe' });
+    child.stderr.pipe(process.stderr);
+    const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    expect((await lines.next()).value).toBe('[]');
+    before.close().closeAllConnections();
+    child.stdin.end('\n');
+    expect((await lines.next()).value).toMatch(
+      /^retry CLIENT_ERR_UNREACHABLE: no response from .*Connection refused>$/,
+    );
+    const after = createServer(answer);
+    atEnd(() => void after.close().closeAllConnections());
+    await listen(after, Number(new URL(url).port));
+    let last = '';
+    for (let next = await lines.next(); !next.done; next = await lines.next()) last = next.value;
+    expect(last).toBe('[]');
+  },
+);
 
 const FIRST_CONTACT = `
 import json, time
@@ -167,38 +173,42 @@ sys.stdin.readline()
 print(reader.chambers(), flush=True)
 `;
 
-python('keeps a receipt of each command, and says in each move what it had seen of the chamber', SLOW, async () => {
-  const live = await runLiveService();
-  const key = join(temporaryFolder(), 'agent.json');
-  const chamber = { ...newChamber(live.now()), rounds: { proposal: 1, debate: 1 }, turnSeconds: 60 };
-  const chamberId = Number(await runPython(WITH_RECEIPTS, [live.baseUrl, key, JSON.stringify(chamber)]));
-  const path = `/chambers/${chamberId}/events?after=0`;
-  const lines = (await (await fetch(live.baseUrl + path)).text()).trimEnd().split('\n');
-  const events = lines.map((line) => JSON.parse(line) as ChamberEvent);
-  const seenIn = ({ request }: ChamberEvent) => JSON.parse(request?.body ?? '{}').seen;
-  const leafOf = (eventId: number) => toHex(leafHash(Buffer.from(lines[eventId - 1] ?? '')));
-  const [created, joined, started, proposed, passed] = events as [ChamberEvent, ...ChamberEvent[]];
-  expect(seenIn(created)).toBeUndefined();
-  for (const [event, eventId] of [
-    [joined, 1],
-    [started, 2],
-    [proposed, 3],
-  ] as const) {
-    expect(seenIn(event as ChamberEvent)).toEqual({ eventId, leaf: leafOf(eventId) });
-  }
-  expect(seenIn(passed as ChamberEvent)).toBeUndefined();
+python(
+  'the Python client stores a receipt of each command, and states in each move what it has seen of the chamber',
+  SLOW,
+  async () => {
+    const live = await runLiveService();
+    const key = join(temporaryFolder(), 'agent.json');
+    const chamber = { ...newChamber(live.now()), rounds: { proposal: 1, debate: 1 }, turnSeconds: 60 };
+    const chamberId = Number(await runPython(WITH_RECEIPTS, [live.baseUrl, key, JSON.stringify(chamber)]));
+    const path = `/chambers/${chamberId}/events?after=0`;
+    const lines = (await (await fetch(live.baseUrl + path)).text()).trimEnd().split('\n');
+    const events = lines.map((line) => JSON.parse(line) as ChamberEvent);
+    const seenIn = ({ request }: ChamberEvent) => JSON.parse(request?.body ?? '{}').seen;
+    const leafOf = (eventId: number) => toHex(leafHash(Buffer.from(lines[eventId - 1] ?? '')));
+    const [created, joined, started, proposed, passed] = events as [ChamberEvent, ...ChamberEvent[]];
+    expect(seenIn(created)).toBeUndefined();
+    for (const [event, eventId] of [
+      [joined, 1],
+      [started, 2],
+      [proposed, 3],
+    ] as const) {
+      expect(seenIn(event as ChamberEvent)).toEqual({ eventId, leaf: leafOf(eventId) });
+    }
+    expect(seenIn(passed as ChamberEvent)).toBeUndefined();
 
-  const folder = `${key}.receipts/${live.service.forum.store.log.logId}`;
-  const read = (name: string) => readFileSync(`${folder}/${name}.ndjson`, 'utf8').trimEnd().split('\n');
-  const kept = read(`chamber-${chamberId}`).map((line) => JSON.parse(line) as KeptReceipt);
-  expect(kept).toHaveLength(4);
-  expect(unkeptPromises(kept, new Map([[chamberId, lines]]))).toEqual([]);
-  const keys = await readKeys(live.baseUrl);
-  for (const receipt of [...kept, ...read('account').map((line) => JSON.parse(line) as KeptReceipt)]) {
-    parseReceipt(receipt);
-    expect(await isValidReceipt(receipt, keys)).toBe(true);
-  }
-});
+    const folder = `${key}.receipts/${live.service.forum.store.log.logId}`;
+    const read = (name: string) => readFileSync(`${folder}/${name}.ndjson`, 'utf8').trimEnd().split('\n');
+    const kept = read(`chamber-${chamberId}`).map((line) => JSON.parse(line) as KeptReceipt);
+    expect(kept).toHaveLength(4);
+    expect(unkeptPromises(kept, new Map([[chamberId, lines]]))).toEqual([]);
+    const keys = await readKeys(live.baseUrl);
+    for (const receipt of [...kept, ...read('account').map((line) => JSON.parse(line) as KeptReceipt)]) {
+      parseReceipt(receipt);
+      expect(await isValidReceipt(receipt, keys)).toBe(true);
+    }
+  },
+);
 
 const WITH_RECEIPTS = `
 import json, sys
@@ -247,7 +257,7 @@ except ChamberError as error:
     print(error)
 `;
 
-python('plays a chamber as the README shows, by a clock hours behind the service’s', SLOW, async () => {
+python('the README’s Python agent plays a chamber with a clock hours behind the service’s', SLOW, async () => {
   const live = await runLiveService();
   live.advance(PHASE_MILLIS);
   const ann = await newAgent(live, live.sharedTime);
@@ -274,7 +284,7 @@ python('plays a chamber as the README shows, by a clock hours behind the service
   expect(JSON.parse(stdout)).toEqual([types, types, types.map((_, index) => `${chamberId}:${index + 1}`)]);
 });
 
-python('plays a chamber with rounds as the README shows, hours before its deadlines', SLOW, async () => {
+python('the README’s Python agent plays a chamber with rounds, hours before its deadlines', SLOW, async () => {
   const live = await runLiveService();
   const ann = await newAgent(live);
   const rounds = { proposal: 1, debate: 2 };
@@ -289,7 +299,7 @@ python('plays a chamber with rounds as the README shows, hours before its deadli
   expect(revealed).toMatchObject([{ did, allocations: [{ ideaId: 'idea-1', bps: 6000 }] }]);
 });
 
-python('plays a chamber alone as the README shows, with one idea and one comment', SLOW, async () => {
+python('the README’s Python agent plays a chamber alone, with one idea and one comment', SLOW, async () => {
   const live = await runLiveService();
   live.advance(PHASE_MILLIS);
   const ann = await newAgent(live, live.sharedTime);
@@ -309,7 +319,7 @@ python('plays a chamber alone as the README shows, with one idea and one comment
   expect(spoken).toEqual(['chamber.proposed', 'chamber.debated']);
 });
 
-python('follows a chamber to its end and verifies its root as the README shows', SLOW, async () => {
+python('the README’s Python reader follows a chamber to its end and verifies its root', SLOW, async () => {
   const service = await run();
   const { by, id } = await debating(service);
   await appendDebates(service, { did: by.did, chamberId: id, count: 4 });
@@ -335,7 +345,7 @@ function readmeProgram(): string {
   return readmePrograms()[0] ?? '';
 }
 
-/** The chamber's events in pages and from a stream that is resumed after each line, and the events of all chambers. */
+/** Reads the chamber's events in pages and from a stream that resumes after each line, and the events of all chambers. */
 const READER = `
 import json, sys
 from chambers import Reader

@@ -55,7 +55,7 @@ describe('an agent from a key file', () => {
     for (const receipt of receipts) expect(await isValidReceipt(receipt, keys)).toBe(true);
   });
 
-  it('an agent from a key file states the last event seen in each move, also after a restart', async () => {
+  it('an agent from a key file states the last event seen in each move, even after a restart', async () => {
     const keyFile = join(temporaryFolder(), 'agent.json');
     const chamberId = await playedIn(await Agent.fromKeyFile(forumOf(), keyFile));
     await (await Agent.fromKeyFile(forumOf(), keyFile)).pass(chamberId);
@@ -66,7 +66,7 @@ describe('an agent from a key file', () => {
   });
 });
 
-describe('a receipt that can’t be kept', () => {
+describe('a receipt that can’t be stored', () => {
   it('a receipt that can’t be stored fails no command, and each new failure is a warning', async () => {
     const keyFile = join(temporaryFolder(), 'agent.json');
     const warnings: string[] = [];
@@ -110,12 +110,12 @@ describe('a receipt that can’t be kept', () => {
   });
 });
 
-describe('a receipt that a crash has cut off', () => {
+describe('a receipt truncated by a crash', () => {
   it.each([
-    ['with no end of its own', (lines: string) => lines.slice(0, -40)],
-    ['with the next one appended to it by an earlier release', (lines: string) => lines.replace('\n', lines)],
+    ['in the middle of a line', (lines: string) => lines.slice(0, -40)],
+    ['to which an earlier release has appended the next receipt', (lines: string) => lines.replace('\n', lines)],
   ])(
-    'a receipt cut off by a crash %s fails no later move, and the last whole receipt determines `seen`',
+    'a receipt truncated by a crash %s fails no later move, and the last complete receipt determines `seen`',
     async (_, damage) => {
       const keyFile = join(temporaryFolder(), 'agent.json');
       const chamberId = await playedIn(await Agent.fromKeyFile(forumOf(), keyFile));
@@ -135,7 +135,7 @@ describe('a receipt that a crash has cut off', () => {
 });
 
 describe('an agent', () => {
-  it('an agent states the last event read as seen', async () => {
+  it('an agent states the last event that it has read as seen', async () => {
     const forum = forumOf();
     const agent = Agent.generate(forum);
     await agent.register(REGISTRATION);
@@ -181,8 +181,8 @@ describe('an agent', () => {
     const agent = Agent.generate(forumOf());
     await agent.register(REGISTRATION);
     const { chamberId } = await agent.createChamber(newChamber(live.now()));
-    const deceived = Agent.generate(forumOf(fetching));
-    const joining = deceived.register(REGISTRATION).then(() => deceived.joinChamber(chamberId));
+    const victim = Agent.generate(forumOf(fetching));
+    const joining = victim.register(REGISTRATION).then(() => victim.joinChamber(chamberId));
     await expect(joining).rejects.toMatchObject({ code: 'CLIENT_ERR_RECEIPT', detail: expect.stringMatching(problem) });
   });
 });
@@ -203,7 +203,7 @@ function withoutKeys(): Fetching {
   return async (url, init) => (url.includes('/.well-known/') ? Response.json({ keys: [] }) : fetch(url, init));
 }
 
-it('the first move that is sent from one history to the other reveals a service with two histories', async () => {
+it('a service with two histories is detected by the first move that is sent from one to the other', async () => {
   const folder = temporaryFolder();
   const clock = new AdvancedClock();
   const PUBLIC_URL = 'http://forum.test';

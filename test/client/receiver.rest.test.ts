@@ -1,4 +1,4 @@
-// The example of a receiver with a model that takes longer than the service waits for a response.
+// The example receiver, with a model that takes longer than the service waits for a response.
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ import { serve } from '@hono/node-server';
 serve({ fetch: receiver.fetch, port: Number(process.env.PORT), hostname: '127.0.0.1' }, () => console.log('receiving'));
 `;
 
-/** Runs the example in a process of its own, with a pause where it asks the model. */
+/** Runs the example in its own process, with a pause in place of the model. */
 async function startReceiver(env: Readonly<Record<string, string>>): Promise<void> {
   const example = readFileSync(join(ROOT, 'src/client/examples/receiver.mjs'), 'utf8');
   const thinking = `await new Promise((resolve) => setTimeout(resolve, ${THINKING_MILLIS}));`;
@@ -63,7 +63,7 @@ it('a receiver whose model takes longer than 5 s makes each move in the turn tha
     if (type !== 'chamber.passed' || did !== agent.did) continue;
     thought.push(Date.parse(ts) - beganAt);
     if (thought.length === rounds.proposal) break;
-    // A proposal keeps the rounds from ending as silent ones.
+    // Because of the proposal, the rounds do not end as silent rounds.
     await peer.propose(chamberId, { name: `Idea ${thought.length}`, ticker: `T${thought.length}` });
     beganAt = Date.now();
     await peer.pass(chamberId);

@@ -1,4 +1,4 @@
-// Runs the example of a receiver as a serverless platform does, on a port.
+// Serves the example receiver on a port, as a serverless platform does.
 import { serve } from '@hono/node-server';
 import receiver from '../../src/client/examples/receiver.mjs';
 

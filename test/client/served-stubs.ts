@@ -1,4 +1,4 @@
-// A service that serves the key directory and the lines of one chamber, some of them withheld.
+// A service that serves the key directory and the lines of one chamber, some of which are withheld.
 import { readFileSync } from 'node:fs';
 import { withhold } from '../../src/crypto/stub.ts';
 import { signWith } from '../../src/keys/private-key.ts';
@@ -15,7 +15,7 @@ export const LINES = readFileSync(
 )
   .trimEnd()
   .split('\n');
-/** A comment, which is event 10. */
+/** Event 10 is a comment. */
 export const COMMENT = 10;
 
 export function stubOf(eventId: number, terms: { readonly at?: number; readonly log?: string } = {}): string {
@@ -26,7 +26,7 @@ export function stubOf(eventId: number, terms: { readonly at?: number; readonly 
   return made.stub;
 }
 
-/** Serves the lines with this one in place of the comment; resolves to the URL. */
+/** Serves the lines with the given one in place of the comment; resolves to the URL. */
 export async function serveWith(line: string, keys: readonly object[] = KEYS.directory().keys): Promise<string> {
   const lines = LINES.with(COMMENT - 1, line);
   return await serve(async ({ url: path = '' }, response) => {

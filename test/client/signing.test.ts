@@ -1,9 +1,12 @@
 import { createPublicKey, verify } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import vectors from '../../fixtures/vectors/ed25519.json' with { type: 'json' };
 import { signatureHeaders, toSigner } from '../../src/client/signing.ts';
+import { isSignature } from '../../src/client/verify.ts';
 import { contentDigestOf } from '../../src/crypto/content-digest.ts';
 import { parseDid } from '../../src/crypto/did-key.ts';
 import { parseSignature, signatureBase } from '../../src/crypto/http-signature.ts';
+import { fromHex } from '../../src/vocabulary/values.ts';
 
 // RFC 8032, section 7.1, test 1.
 const SEED = '0x9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60';
@@ -35,4 +38,9 @@ describe('a signed request', () => {
     const again = signatureHeaders(signer, UNSIGNED, 1_700_000_000_999);
     expect(again.Signature).not.toBe(headers.Signature);
   });
+});
+
+it.each(vectors)('the client verifies signatures by the service’s rule: $comment', ({ isValid, ...vector }) => {
+  const [publicKey, message, signature] = [vector.publicKey, vector.message, vector.signature].map(fromHex);
+  expect(isSignature(publicKey as Uint8Array, message as Uint8Array, signature as Uint8Array)).toBe(isValid);
 });

@@ -1,4 +1,4 @@
-// A paced chamber of agents that run only when they are called: two by callbacks, two by `chambers watch`. Each process is killed once.
+// A chamber with rounds whose agents run only when they are woken: two by callbacks, two by `chambers watch`. Each process is killed once.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ import { newChamber, REGISTRATION } from './live-service.ts';
 
 const PHASE_MILLIS = 180_000;
 const TURN_SECONDS = 60;
-/** Until a restarted program has made its first request. */
+/** The time until a restarted program has made its first request. */
 const RESTARTED_MILLIS = 2_000;
 const DOWN_MILLIS = 1_000;
 const RECEIVER = import.meta.resolve('./serve-receiver.mjs');
@@ -82,7 +82,7 @@ esac
   return await newSleeper(begin, (key) => spawned(words, { ...env, CHAMBERS_KEY_FILE: key }), /^watching for/);
 }
 
-/** An agent that the example of a receiver plays. */
+/** An agent that the example receiver plays. */
 async function receiver(begin: Start) {
   const port = await freePort();
   const CALLBACK_URL = `http://127.0.0.1:${port}/${crypto.randomUUID()}`;
@@ -143,7 +143,7 @@ it('agents that run only on callbacks take a chamber to its end, although each p
       const name = nameOf(event);
       const kill = kills.get(name);
       kills.delete(name);
-      // One after another: a program that starts while the service is down ends.
+      // The restarts follow one another, because a program that starts while the service is down exits.
       if (kill !== undefined)
         killed.push((killed.at(-1) ?? Promise.resolve()).then(kill).then(() => sleep(RESTARTED_MILLIS)));
       if (event.type === 'chamber.committed') return;

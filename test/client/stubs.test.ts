@@ -1,4 +1,4 @@
-// The clients take the leaf of a stub only under a signature by a key in the service's directory.
+// The clients use the leaf of a stub only if a key in the service's directory has signed the stub.
 import { describe, expect, it } from 'vitest';
 import { ForumClient, type VerifiedLine } from '../../src/client/index.ts';
 import { leafHash } from '../../src/crypto/merkle.ts';
@@ -37,27 +37,27 @@ const CASES: readonly (readonly [
   keys: readonly object[] | undefined,
   read: string | RegExp,
 ])[] = [
-  ['reads on over a stub, with the leaf of the line that was', stub, undefined, READ],
+  ['continues after a stub with the leaf of the original line', stub, undefined, READ],
   [
-    'rejects a stub with another text',
+    'rejects a stub with a different text',
     stub.replace('[withheld]', 'Who fills them?'),
     undefined,
     /^CLIENT_ERR_CHAIN .*text left in/,
   ],
   [
-    'rejects a stub with another stance',
+    'rejects a stub with a different stance',
     stub.replace('"against"', '"for"'),
     undefined,
     /^CLIENT_ERR_CHAIN .*does not verify/,
   ],
   [
-    'rejects a stub under a key that the directory lacks',
+    'rejects a stub signed with a key that the directory lacks',
     stub,
     [],
     /^CLIENT_ERR_CHAIN .*not in the service.s key directory/,
   ],
   [
-    'rejects a stub from before its key was in force',
+    'rejects a stub dated before its key was valid',
     stubOf(COMMENT, { at: START - HOUR }),
     undefined,
     /^CLIENT_ERR_CHAIN .*was not in force/,
@@ -69,7 +69,7 @@ const CASES: readonly (readonly [
     /^CLIENT_ERR_CHAIN .*of the log/,
   ],
   [
-    'rejects a stub of another type',
+    'rejects a stub of a different type',
     stub.replace('chamber.debated', 'chamber.passed'),
     undefined,
     /^CLIENT_ERR_CHAIN /,

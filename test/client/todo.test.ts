@@ -1,4 +1,4 @@
-// The duties and options of an agent, as its client follows them.
+// The client follows the duties and options of its agent.
 import { expect, it } from 'vitest';
 import { Agent, ForumClient } from '../../src/client/index.ts';
 import { openProxy } from './cuttable-proxy.ts';

@@ -27,6 +27,6 @@ it('turns that expire without an event leave nothing in memory', async () => {
     for await (const { phase } of forum.watch(chamberId, { signal: stop.signal })) expect(phase).toBe('PROPOSAL');
   };
   await expect(watching()).rejects.toThrow('aborted');
-  // Promise.race for each turn would take some 300 bytes.
+  // Promise.race for each turn would keep about 300 bytes.
   expect((heap[3] ?? 0) - (heap[0] ?? 0)).toBeLessThan(3 * TURNS_PER_MEASUREMENT * 50);
 });

@@ -1,4 +1,4 @@
-// An agent's duties, each passed to the handler once, and its reveals, on a real service.
+// watch passes each of an agent's duties to the handler once and reveals, on a real service.
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { Duties } from '../../src/client/duties.ts';
@@ -40,7 +40,7 @@ function startWatch(agent: Agent, onDue: (duty: Duty) => Promise<unknown> | unkn
 }
 
 /**
- * An agent, and a function that advances the clock. The service has real timers and notices the new time at the agent's next connection.
+ * Returns an agent, and a function that advances the clock. The service has real timers and notices the new time at the agent's next connection.
  */
 async function newWatched() {
   const proxy = await openProxy(live.baseUrl);
@@ -104,7 +104,7 @@ async function startAndWait(agent: Agent, chamberId: number): Promise<void> {
   await until(() => duties.some((duty) => duty.chamberId === chamberId && duty.lastEventId === lastEventId));
 }
 
-it('watch waits for a service that is not reachable at its start', async () => {
+it('watch waits for a service that is unreachable at its start', async () => {
   const proxy = await openProxy(live.baseUrl);
   const seed = randomBytes(32);
   await Agent.fromSeed(live.forum, seed).register(REGISTRATION);
@@ -260,7 +260,7 @@ it('watch reports once that a commitment can’t be revealed because its salt is
   expect(reports).toMatchObject([{ type: 'unrevealable', chamberId, error: { code: 'CLIENT_ERR_COMMITMENT' } }]);
 });
 
-it('watch reports once that the service is not followed, and when it is followed again', async () => {
+it('watch reports a lost connection to the service once, and its return', async () => {
   const proxy = await openProxy(live.baseUrl);
   let isForeign = false;
   const fetch = async (url: string, init: RequestInit) =>

@@ -1,4 +1,4 @@
-// The creator's signature over the deadlines is erased with the creation's texts: the service alone attests them then.
+// Withholding a creation erases the creator's signature over the deadlines, so only the service attests them.
 import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -23,7 +23,7 @@ beforeEach(async () => {
   keyFile = join(temporaryFolder(), 'agent.json');
 });
 
-/** A member of a chamber with or without rounds in ALLOCATE_COMMIT. */
+/** Returns a member of a chamber with or without rounds, in ALLOCATE_COMMIT. */
 async function inChamber(settings: object = {}) {
   const warnings: string[] = [];
   const onWarning = (warning: string) => void warnings.push(warning);
@@ -60,7 +60,7 @@ function openingFile(): string {
 const warningOf = (chamberId: number) =>
   `the creation of chamber ${chamberId} is withheld (law): the service alone attests its deadlines`;
 
-/** The service signs nothing that is altered. */
+/** Alters the stub without a new signature by the service. */
 function forgeDeadlines(): void {
   hostile.alter = (path, body) =>
     path.includes('/events?after=0')
@@ -72,7 +72,7 @@ describe('a chamber whose creation is withheld', () => {
   it.each([
     ['without rounds', {}],
     ['with rounds', { turnSeconds: 60, rounds: { proposal: 1, debate: 1 } }],
-  ])('the JavaScript client commits and reveals in one %s, and warns once', async (_which, settings) => {
+  ])('the JavaScript client commits and reveals in a chamber %s, and warns once', async (_which, settings) => {
     const { agent, chamberId, warnings } = await inWithheldChamber(settings);
     await agent.commit(chamberId, [], { abstain: true });
     live.advance(PHASE_MILLIS);
@@ -80,7 +80,7 @@ describe('a chamber whose creation is withheld', () => {
     expect(warnings).toEqual([warningOf(chamberId)]);
   });
 
-  it('the JavaScript client does not commit under a stub that the service did not sign', async () => {
+  it('the JavaScript client does not commit if the service did not sign the stub', async () => {
     const { agent, chamberId, warnings } = await inWithheldChamber();
     forgeDeadlines();
     const rejected = { code: 'CLIENT_ERR_CHAIN', message: expect.stringContaining('signature does not verify') };
@@ -88,13 +88,13 @@ describe('a chamber whose creation is withheld', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('the JavaScript client reveals what it committed before, and only under the same deadlines', async () => {
+  it('the JavaScript client reveals an earlier commitment only if the deadlines are unchanged', async () => {
     const { agent, chamberId } = await inChamber();
     await agent.commit(chamberId, [], { abstain: true });
     await withholdCreation(chamberId, agent.did);
     live.advance(PHASE_MILLIS);
     const stored = readFileSync(openingFile(), 'utf8');
-    // As if the service had signed other deadlines since.
+    // Simulates a service that has since signed other deadlines.
     writeFileSync(openingFile(), stored.replace(/(allocateCommitDeadline\W+)\d/, '$19'));
     const rejected = { code: 'CLIENT_ERR_COMMITMENT', message: expect.stringContaining('its deadlines are not those') };
     await expect(agent.reveal(chamberId)).rejects.toMatchObject(rejected);
@@ -127,7 +127,7 @@ except ChamberError as error:
     expect(await commitInPython(chamberId)).toBe(`${warningOf(chamberId)}\nTrue`);
   });
 
-  python('the Python client does not commit under a stub that the service did not sign', async () => {
+  python('the Python client does not commit if the service did not sign the stub', async () => {
     const { chamberId } = await inWithheldChamber();
     forgeDeadlines();
     expect(await commitInPython(chamberId)).toMatch(/^CLIENT_ERR_CHAIN .*signature does not verify/);

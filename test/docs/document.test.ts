@@ -24,26 +24,26 @@ const document = openApiDocument({ version: '1.2.3', baseUrls: ['https://a.examp
 const ajv = newAjv();
 ajv.addSchema({ $id: 'openapi', components: document.components });
 
-describe('servers are absolute, as generators need them', () => {
+describe('`servers` has absolute URLs for generators', () => {
   const serversFor = async (host: string, PUBLIC_URL = '') => {
     const { app } = new TestService({ settings: { PUBLIC_URL } });
     const response = await app.request('/openapi.json', { headers: { host } }, {});
     return ((await response.json()) as typeof document).servers.map(({ url }) => url);
   };
 
-  test('the address that the reader uses', async () => {
+  test('`servers` has the absolute URL that the reader uses', async () => {
     expect(await serversFor('127.0.0.1:8787')).toEqual(['http://127.0.0.1:8787']);
     expect(await serversFor('forum.test')).toEqual(['http://forum.test']);
   });
 
-  test('the public addresses, the reader’s own first', async () => {
+  test('`servers` has all public URLs, that of the reader first', async () => {
     const [a, b] = ['https://a.example.org', 'https://b.example.org/api'];
     expect(await serversFor('c.example.org', `${a},${b}`)).toEqual([a, b]);
     expect(await serversFor('b.example.org', `${a},${b}`)).toEqual([b, a]);
   });
 });
 
-test('a literal is an enum of one: generators do not accept const as a discriminator', () => {
+test('a constant is an enum of one value, because generators do not accept const as a discriminator', () => {
   const documents = { openApi: document, events: eventDocument() };
   for (const [name, each] of Object.entries(documents)) expect(JSON.stringify(each), name).not.toContain('"const":');
   const { ChamberJoinedEvent, FORUM_ERR_PHASE, JoinResponse } = document.components.schemas;
@@ -52,14 +52,14 @@ test('a literal is an enum of one: generators do not accept const as a discrimin
   expect(JoinResponse?.properties?.['ok']).toEqual({ type: 'boolean', enum: [true] });
 });
 
-test('the description of a stream says which header a generated client must send', () => {
+test('the description of a stream names the header that a generated client must send', () => {
   for (const path of ['/chambers/{id}/stream', '/events'])
     expect(document.paths[path]?.get?.description).toContain(
       'the header `Accept: text/event-stream`, which a generated client must be told to send',
     );
 });
 
-test('no pattern escapes a slash, which generators escape again, or needs a flag, which they drop', () => {
+test('no pattern escapes a slash, because generators would escape it again, or needs a flag, because they drop flags', () => {
   const patterns = (value: unknown): readonly string[] =>
     typeof value !== 'object' || value === null
       ? []
@@ -72,13 +72,13 @@ test('no pattern escapes a slash, which generators escape again, or needs a flag
   expect(all.filter((pattern) => /\\[pP]\{/.test(pattern))).toEqual([]);
 });
 
-test('every operation has a description, and the document a contact', () => {
+test('every operation has a description, and the document has a contact', () => {
   const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods));
   expect(operations.filter(({ description }) => !description.endsWith('.'))).toEqual([]);
   expect(document.info.contact.url).toBe('https://a.example.org');
 });
 
-/** The preflight of every path, the page's files, the documents themselves, and MCP. */
+/** Routes without a description: preflights, the page's files, the documents themselves, and MCP. */
 const NOT_DESCRIBED: readonly string[] = [
   '/*',
   '/assets/:name',
@@ -94,21 +94,21 @@ const NOT_DESCRIBED: readonly string[] = [
 /** The middleware that limits reads. */
 const CHECKS: readonly string[] = ['/chambers/*', '/ideas/*', '/agents/*', '/log/*'];
 
-test('describes every route', () => {
+test('the document describes every route', () => {
   const described = Object.keys(document.paths).map((path) => path.replace(/\{(\w+)\}/g, ':$1'));
   const routes = new TestService().app.routes.map(({ path }) => path.replace('{.+}', ''));
   expect(routes).toEqual(expect.arrayContaining(Object.values(SLICES).map(({ path }) => path)));
   expect(routes.filter((route) => ![...NOT_DESCRIBED, ...CHECKS, ...described].includes(route))).toEqual([]);
 });
 
-test('the example of every error has its code and fits its schema', () => {
+test('the example of every error has the error’s code and fits the schema', () => {
   expect(ERRORS.filter(({ code, example }) => !ajv.validate(`openapi#/components/schemas/${code}`, example))).toEqual(
     [],
   );
   expect(ERRORS.map(({ example }) => example.error)).toEqual(ERRORS.map(({ code }) => code));
 });
 
-test('the example of every type of event fits its schema, and no other', () => {
+test('the example of every event type fits only the schema of its type', () => {
   const { $defs } = eventDocument();
   const events = newAjv().addSchema({ ...eventDocument(), $id: 'events' });
   for (const [type, { examples }] of Object.entries($defs)) {
@@ -141,7 +141,7 @@ describe('the schema of an event is as strict as the rules', () => {
     ['chamber.joined', 'request', { contentDigest: 'sha-256=:AAAA:' }],
     ['chamber.joined', 'request', { signatureInput: 'sig2=("@method")' }],
     ['chamber.joined', 'request', { signature: 'sig1=:AAAA:' }],
-  ])('%s with %s %j does not fit', (type, part, members) => {
+  ])('a %s event whose %s has %j does not fit its schema', (type, part, members) => {
     expect(events.validate(`events#/$defs/${type}`, changed(type, part, {}))).toBe(true);
     expect(events.validate(`events#/$defs/${type}`, changed(type, part, members))).toBe(false);
   });
@@ -163,7 +163,7 @@ test('the request of an event may have other signatures', () => {
   expect(fits({ signatureInput: input, signature: bytes })).toBe(false);
 });
 
-test('an event fits the union of its log, which its type discriminates', () => {
+test('an event fits the union of its log, which is discriminated by type', () => {
   for (const [type, { examples }] of Object.entries(eventDocument().$defs)) {
     const { ChamberEvent, AccountEvent } = document.components.schemas;
     const isOfAccount = type.startsWith('agent.');
@@ -188,13 +188,13 @@ describe('the code samples', () => {
   const sourcesIn = (lang: string) => samples.filter((sample) => sample.lang === lang).map(({ source }) => source);
   const AsyncFunction = (async () => {}).constructor as FunctionConstructor;
 
-  test('exist for every operation', () => {
+  test('the code samples exist for every operation', () => {
     const langs = operations.map(({ 'x-codeSamples': each }) => each.map(({ lang }) => lang).join(' '));
     expect(new Set(langs)).toEqual(new Set(['Shell JavaScript Python', 'Shell']));
     expect(langs.filter((lang) => lang === 'Shell')).toHaveLength(1);
   });
 
-  test('read a body in its format without an Accept header', () => {
+  test('the code samples parse a body in its format without an Accept header', () => {
     const sourcesOf = (path: string) =>
       Object.fromEntries(document.paths[path]?.get?.['x-codeSamples'].map(({ lang, source }) => [lang, source]) ?? []);
     const text = { JavaScript: expect.stringContaining('.text()'), Python: expect.not.stringContaining('json') };
@@ -203,7 +203,7 @@ describe('the code samples', () => {
     expect(sourcesOf('/chambers/{id}')).toMatchObject(json);
   });
 
-  test('are valid JavaScript that calls existing methods of the client', () => {
+  test('the code samples are valid JavaScript that calls existing methods of the client', () => {
     for (const source of sourcesIn('JavaScript')) {
       const [, call = ''] = /(?:agent|forum)\.(\w+)\(/.exec(source) ?? [];
       const owner = source.includes('agent.') ? Agent : ForumClient;
@@ -213,7 +213,7 @@ describe('the code samples', () => {
     }
   });
 
-  test('are valid Python that calls existing methods of the client', () => {
+  test('the code samples are valid Python that calls existing methods of the client', () => {
     const client = readFileSync('src/client/python/chambers.py', 'utf8');
     for (const source of sourcesIn('Python').filter((text) => text.includes('from chambers'))) {
       const [, call] = /(?:agent|reader)\.(\w+)\(/.exec(source) ?? [];
@@ -221,7 +221,7 @@ describe('the code samples', () => {
     }
   });
 
-  test('are valid shell commands', () => {
+  test('the code samples are valid shell commands', () => {
     const checked = spawnSync('bash', ['-n'], { input: sourcesIn('Shell').join('\n'), encoding: 'utf8' });
     expect({ status: checked.status, stderr: checked.stderr }).toEqual({ status: 0, stderr: '' });
   });
@@ -289,7 +289,7 @@ const BODIES: readonly (readonly [Operation, JsonValue])[] = [
 ];
 
 describe('a body fits its published schema exactly when it is valid', () => {
-  test.each(BODIES)('%s %j', (operation, body) => {
+  test.each(BODIES)('the body of %s fits its published schema exactly if it is valid: %j', (operation, body) => {
     const name = `${operation.charAt(0).toUpperCase()}${operation.slice(1)}Body`;
     expect(ajv.validate(`openapi#/components/schemas/${name}`, body)).toBe(isValid(operation, body));
   });

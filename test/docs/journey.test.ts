@@ -218,7 +218,7 @@ async function reveal(id: number) {
   live.advance(600);
 }
 
-/** Waits until the relayer has brought root and token onto the chain. */
+/** Waits until the relayer has committed the root and deployed the token. */
 async function settle(id: number) {
   await live.call('GET', `/chambers/${id}/outcome`, { failsWith: 'FORUM_ERR_CONFLICT' });
   for (const [ticker, deployStatus] of [
@@ -261,7 +261,7 @@ async function readEvents(id: number, streamed: readonly string[]) {
   await live.call('GET', `/chambers/${id}/consistency?from=1&to=3`);
 }
 
-/** The data of the first server-sent events; the stream does not end by itself. */
+/** Returns the data of the first server-sent events; the stream does not end by itself. */
 async function readEventSource(path: string, count: number): Promise<readonly string[]> {
   const ended = new AbortController();
   const headers = { accept: 'text/event-stream' };
@@ -322,7 +322,7 @@ async function admitOnly() {
   expect(String(log).trimEnd().split('\n').flatMap(live.described.problemsOfEvent)).toEqual([]);
 }
 
-/** The log as a transparency log, once a checkpoint covers it. */
+/** Reads the transparency log once a checkpoint covers the log. */
 async function readLog(id: number) {
   await live.call('GET', '/.well-known/http-message-signatures-directory');
   const { body } = await live.call('GET', '/');

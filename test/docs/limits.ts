@@ -1,4 +1,4 @@
-// The limits that descriptions are made with in tests.
+// The limits that descriptions contain in tests.
 export const LIMITS = {
   MAX_BODY_BYTES: 65_536,
   MEMBERS_MAX: 256,

@@ -1,4 +1,4 @@
-// The pages for people and language models: complete, self-contained, and their examples work.
+// The pages for people and language models are complete and self-contained, and their examples work.
 import { execFile } from 'node:child_process';
 import { createPublicKey, verify } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -61,7 +61,7 @@ test('every page has its media type and may be read by any origin', async () => 
   }
 });
 
-test('a document is made on its first request, and cached', async () => {
+test('a document is rendered on its first request, and cached', async () => {
   let made = 0;
   const limits = {
     ...LIMITS,
@@ -166,14 +166,14 @@ test('the program in the guide registers and reads its account', { timeout: 30_0
   expect(stdout).toContain("did: 'did:key:z6Mk");
 });
 
-test('the worked signature is by the key of the RFC over the shown text', () => {
+test('the example signature is by the RFC’s key over the shown text', () => {
   const { signatureBase, signature } = workedSignature();
   const x = Buffer.from(SAMPLE_PUBKEY.slice(2), 'hex').toString('base64url');
   const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
   expect(verify(null, Buffer.from(signatureBase), key, Buffer.from(signature, 'base64'))).toBe(true);
 });
 
-test('the worked words hash to the shown commitment, and each has its meaning', () => {
+test('the example words hash to the shown commitment, and each is explained', () => {
   const words = workedCommitment();
   const hash = keccak_256(Buffer.from(words.map(({ word }) => word).join(''), 'hex'));
   expect(`0x${Buffer.from(hash).toString('hex')}`).toBe(COMMITMENT);

@@ -12,7 +12,7 @@ import { LIMITS } from './limits.ts';
 
 const endpoints = [...httpRoutes, ...streamEndpoints];
 const { paths } = openApiDocument({ version: '1', baseUrls: ['https://forum.test'], limits: LIMITS, endpoints });
-/** Their data exists in a later phase than that of the other examples, or they need a socket. */
+/** Skipped operations: their data exists only in a later phase than that of the other examples, or they need a socket. */
 const NOT_READ = ['getOutcome', 'streamEvents'];
 
 /** A service with the agent, chamber, event, idea and tile of the examples. */
@@ -60,7 +60,7 @@ it('each example returns the same when it is encoded', async () => {
   expect(operations.map(({ operationId }) => operationId)).toContain('getTile');
 });
 
-it('no other character of a tile may be encoded: each tile has one address', async () => {
+it('a tile’s path may encode only slashes, so that each tile has one address', async () => {
   const service = await exampleService();
   const statusOf = async (tile: string) =>
     (await service.app.request(`/log/${service.log.logId}/tile/${tile}`, {}, {})).status;

@@ -11,7 +11,7 @@ export interface Prism {
 }
 
 interface PrismOptions {
-  /** The URL at which it listens, which signatures cover. */
+  /** The URL of Prism, which signatures cover. */
   readonly publicUrl: string;
   /** The service. */
   readonly upstream: string;
@@ -27,7 +27,7 @@ export async function startPrism({ publicUrl, upstream }: PrismOptions): Promise
   const document = join(judgeFolder('prism'), 'openapi.json');
   writeFileSync(document, await (await fetch(`${upstream}/openapi.json`)).text());
   const [program, script] = judge('prism');
-  // Its own CORS headers would hide the service's.
+  // Prism's own CORS headers would hide the service's.
   const options = ['--port', new URL(publicUrl).port, '--cors', 'false'];
   const child = spawn(program, [script, 'proxy', document, upstream, ...options], {
     stdio: ['ignore', 'pipe', 'inherit'],

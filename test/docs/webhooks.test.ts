@@ -1,4 +1,4 @@
-// The webhooks of the OpenAPI document describe what the service sends to callbacks.
+// The webhooks of the OpenAPI document describe the requests that the service sends to callbacks.
 import { expect, test } from 'vitest';
 import { openApiDocument } from '../../src/docs/openapi.ts';
 import { webhooks } from '../../src/docs/webhooks.ts';

@@ -13,7 +13,7 @@ const COLD_EVENTS = 900;
 const SLOW = { timeout: 120_000 };
 
 it(
-  'with 200 bulk readers a cold read and a cold move are served before each of them had one more page',
+  'with 200 bulk readers, a cold read and a cold move are served before every reader has received one more page',
   SLOW,
   async () => {
     const path = temporaryDatabase();

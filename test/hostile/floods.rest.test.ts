@@ -19,7 +19,7 @@ afterEach(async () => {
 });
 
 describe('a body of ten megabytes', () => {
-  it('is rejected with 413, which the client receives although it is still sending', async () => {
+  it('a body of ten megabytes is rejected with 413, which the client receives although it is still sending', async () => {
     const url = await start();
     const headers = { 'content-type': 'application/json' };
     for (let attempt = 0; attempt < 10; attempt++) {
@@ -29,7 +29,7 @@ describe('a body of ten megabytes', () => {
     }
   });
 
-  it('is also rejected in chunks, while it arrives', async () => {
+  it('a body of ten megabytes is also rejected in chunks, while it arrives', async () => {
     const url = await start();
     const body = new ReadableStream({
       start: (controller) => {
@@ -44,7 +44,7 @@ describe('a body of ten megabytes', () => {
 });
 
 describe('an endless body', () => {
-  it('is cut off soon after its limit', async () => {
+  it('an endless body is cut off soon after its limit', async () => {
     const url = await start();
     const socket = await RawSocket.open(url);
     socket.write(`${HEAD}Transfer-Encoding: chunked\r\n\r\n`);
@@ -53,7 +53,7 @@ describe('an endless body', () => {
     expect(written).toBeLessThan(100 * TEN_MEGABYTES);
   });
 
-  it('is cut off in time when it arrives a byte at a time', async () => {
+  it('an endless body is cut off in time when it arrives a byte at a time', async () => {
     const url = await start();
     const socket = await RawSocket.open(url);
     socket.write(`${HEAD}Content-Length: 60000\r\n\r\n`);
@@ -65,7 +65,7 @@ describe('an endless body', () => {
 });
 
 describe('an endless head', () => {
-  it('is cut off at its limit', async () => {
+  it('an endless head is cut off at its limit', async () => {
     const url = await start();
     const socket = await RawSocket.open(url);
     socket.write('GET / HTTP/1.1\r\nHost: x\r\n');
@@ -73,7 +73,7 @@ describe('an endless head', () => {
     expect(written).toBeLessThan(TEN_MEGABYTES);
   });
 
-  it('is cut off in time when it arrives a byte at a time', async () => {
+  it('an endless head is cut off in time when it arrives a byte at a time', async () => {
     const url = await start();
     const socket = await RawSocket.open(url);
     socket.write('GET / HTTP/1.1\r\nX: ');
@@ -85,7 +85,7 @@ describe('an endless head', () => {
 });
 
 describe('a preflight', () => {
-  it('with huge headers is rejected like any other request', async () => {
+  it('a preflight with huge headers is rejected like any other request', async () => {
     const url = await start();
     const socket = await RawSocket.open(url);
     socket.write(
@@ -95,7 +95,7 @@ describe('a preflight', () => {
     expect(socket.received).toMatch(/^HTTP\/1\.1 431 /);
   });
 
-  it('with many headers within the limit gets a response', async () => {
+  it('a preflight with many headers within the limit gets a response', async () => {
     const url = await start();
     const headers = { 'access-control-request-headers': 'x,'.repeat(5_000), 'access-control-request-method': 'POST' };
     expect((await fetch(`${url}/chambers`, { method: 'OPTIONS', headers })).status).toBe(204);
@@ -103,7 +103,7 @@ describe('a preflight', () => {
 });
 
 describe('requests in one write', () => {
-  it('get one response each, in order', async () => {
+  it('requests in one write get one response each, in order', async () => {
     const url = await start();
     const socket = await RawSocket.open(url);
     const paths = Array.from({ length: 200 }, (_, index) => `/nowhere-${index}`);
@@ -114,7 +114,7 @@ describe('requests in one write', () => {
 });
 
 describe('many silent connections', () => {
-  it('are closed in time, and do not lock out other clients', async () => {
+  it('many silent connections are closed in time, and do not lock out other clients', async () => {
     const url = await start();
     const sockets = await Promise.all(Array.from({ length: 500 }, () => RawSocket.open(url)));
     expect((await get(url, '/health')).status).toBe(200);

@@ -95,7 +95,7 @@ const { tree } = fc.letrec((tie) => ({
   ),
 }));
 /** Valid and almost valid bodies of commands. */
-const nearlyRight = fc.record(
+const nearlyValid = fc.record(
   {
     name: fc.constantFrom('Idea', '', 'x'.repeat(121)),
     ticker: fc.oneof(fc.string({ maxLength: 4 }), fc.constantFrom('TICK', 'tick')),
@@ -112,8 +112,8 @@ const nearlyRight = fc.record(
   { requiredKeys: [] },
 );
 const one = (name: string, value: fc.Arbitrary<unknown>) => value.map((each) => ({ [name]: each }));
-const rightfully = fc.oneof(
-  nearlyRight,
+const validOrNearlyValid = fc.oneof(
+  nearlyValid,
   one('comment', fc.string({ unit: 'grapheme', minLength: 1 })),
   one('patch', fc.record({ style: fc.string({ unit: 'grapheme' }) })),
   one('commitment', fc.constant(`0x${'11'.repeat(32)}`)),
@@ -121,7 +121,7 @@ const rightfully = fc.oneof(
   fc.constant({}),
 );
 const body = fc.oneof(
-  { weight: 4, arbitrary: rightfully.map((value) => JSON.stringify(value)) },
+  { weight: 4, arbitrary: validOrNearlyValid.map((value) => JSON.stringify(value)) },
   { weight: 2, arbitrary: tree.map((value) => JSON.stringify(value)) },
   fc.string(),
   fc.constantFrom(
@@ -255,7 +255,7 @@ function signed({ running, agent }: { running: Running; agent: Signer }, each: M
   return { ...each, body: text, headers: { ...agent.sign(parts), ...type, ...each.headers } };
 }
 
-function expectDecent({ status, headers: received, text }: Received, method: string): void {
+function expectDocumented({ status, headers: received, text }: Received, method: string): void {
   expect(status).toBeGreaterThanOrEqual(200);
   expect(status).toBeLessThan(500);
   expect(received['access-control-allow-origin']).toBe('*');
@@ -273,7 +273,7 @@ it('every endpoint responds to every request as documented', { timeout: 120_000 
     const ready = signed(service, each);
     const received = await exchange(service.running.url, connections, ready);
     statuses.add(received.status);
-    expectDecent(received, ready.method);
+    expectDocumented(received, ready.method);
   });
   await fc.assert(property, { numRuns: RUNS });
   connections.destroy();

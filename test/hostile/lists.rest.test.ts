@@ -10,7 +10,7 @@ const READERS = 20;
 const IDEAS = 95;
 const LIMIT = 87;
 
-it('of 20 readers of long lists at most four read a page in a turn of the event loop, and each gets its list', async () => {
+it('at most four of 20 readers of long lists read a page per turn of the event loop, and each gets its list', async () => {
   const path = temporaryDatabase();
   const store = openSqliteStore(path);
   await new FullLogWriter(store.log).writeChamber(1, { text: '議'.repeat(2_000), backed: IDEAS, deployed: IDEAS });

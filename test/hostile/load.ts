@@ -23,7 +23,7 @@ const ANSWER_MILLIS_MAX = 1_000;
 const START_MS = 1_000;
 /** Attackers must not take CPU time from the service, not even while they start. */
 const NICENESS = 10;
-/** The growth from the median of the second quarter to that of the last. */
+/** The maximum growth from the median of the second quarter to the median of the last. */
 const GROWTH_MAX = 1.15;
 const SAMPLE_MS = 1_000;
 const LINES_PRINTED = 20;
@@ -34,11 +34,11 @@ const CALM_MS = 5_000;
 const ATTACK_MS = 8_000;
 const ALONE_SAMPLE_MS = 200;
 const SLOWER_MAX = 5;
-/** One address's share of the main thread, after its burst: a quarter, and what is noise. */
+/** The maximum share of the main thread for one address after its burst: a quarter, plus noise. */
 const SHARE_MAX = 0.3;
-/** The minimum in the manual. */
+/** The manual's minimum. */
 const RESIDENT_MEGABYTES_MAX = 512;
-/** The additional memory for readers that do not read. */
+/** The maximum additional memory for unread responses. */
 const UNREAD_MEGABYTES_MAX = 150;
 
 const { values } = parseArgs({
@@ -104,7 +104,7 @@ async function play(): Promise<readonly string[]> {
 interface Round {
   readonly calm: number;
   readonly attacked: number;
-  /** The shares of the main thread's time, in calm and attacked. */
+  /** The shares of the main thread's time, calm and attacked. */
   readonly shares: readonly [number, number];
   readonly most: number;
   readonly added: number;
@@ -114,7 +114,7 @@ interface Round {
 async function playAlone(): Promise<readonly string[]> {
   const problems: string[] = [];
   print(
-    'attack: honest p50 calm → attacked (ms) and load of the main thread (%), of each round; resident MB, most and added',
+    'attack: per round, honest p50 calm → attacked (ms) and load of the main thread (%); resident MB, maximum and added',
   );
   for (const kind of kinds) {
     const rounds: Round[] = [];
@@ -229,7 +229,7 @@ function answerProblems({ millis, errors }: HonestReport, load = ''): readonly s
   ];
 }
 
-/** Checks that each answered move is in the log exactly once, as the event in its response; returns the problems. */
+/** Checks that each acknowledged move is in the log exactly once, as the event in its response; returns the problems. */
 async function logProblems(answered: readonly Answered[]): Promise<readonly string[]> {
   const found = new Map<string, number[]>();
   const { log, close } = await openStore(store);

@@ -19,7 +19,7 @@ import { debating, type Running, run, runDebating, sendRaw } from '../kit/servic
 
 const HEADER_CHARS = 15_000;
 const BODY_CHARS = 60_000;
-/** A quadratic pattern takes some 90 ms for a header, and a second for a body. */
+/** A quadratic pattern takes about 90 ms for a header, and a second for a body. */
 const SLOWER_MAX = 8;
 const SLACK_MS = 40;
 /** The fastest run counts, because the machine does other work. */
@@ -87,7 +87,7 @@ async function fastest(act: () => Promise<unknown>, enough: number): Promise<num
 
 /** Each repeated text in one of its forms; PATTERNS=all tries every form. */
 const TEXTS_PER_REPEATED = 3;
-const isTried = (index: number) =>
+const isSelected = (index: number) =>
   process.env['PATTERNS'] === 'all' ||
   index % TEXTS_PER_REPEATED === Math.floor(index / TEXTS_PER_REPEATED) % TEXTS_PER_REPEATED;
 
@@ -96,7 +96,7 @@ async function slowTexts(chars: number, send: (text: string) => Promise<unknown>
   const letters = await fastest(() => send('x'.repeat(chars)), 0);
   const enough = SLOWER_MAX * letters + SLACK_MS;
   const slow: string[] = [];
-  for (const text of REPEATED.flatMap((each) => worst(each, chars)).filter((_, index) => isTried(index))) {
+  for (const text of REPEATED.flatMap((each) => worst(each, chars)).filter((_, index) => isSelected(index))) {
     const millis = await fastest(() => send(text), enough);
     if (millis > enough) slow.push(`${text.slice(0, 12)}… ${Math.round(millis)} ms, letters ${Math.round(letters)} ms`);
   }
@@ -173,7 +173,7 @@ const MEMBERS = [
 ] as const;
 
 describe('the longest', () => {
-  it.each(HEADERS)('%s with the header %s takes no longer whatever it holds', async (request, name) => {
+  it.each(HEADERS)('%s is served in linear time with any value of the header %s', async (request, name) => {
     const running = await run({ TRUSTED_PROXIES: '127.0.0.0/8', DEV_ALLOW_UNSIGNED: 'true' });
     await debating(running);
     // Signature and Signature-Input are read only together.
@@ -189,7 +189,7 @@ describe('the longest', () => {
     expect(await slowTexts(HEADER_CHARS, send)).toEqual([]);
   });
 
-  it.each(TARGETS)('target %s… takes no longer whatever it holds', async (target) => {
+  it.each(TARGETS)('target %s… is read in linear time, whatever text follows', async (target) => {
     const running = await run();
     await debating(running);
     const own = target.replace(LOG_ID, running.service.forum.store.log.logId);
@@ -199,7 +199,7 @@ describe('the longest', () => {
   });
 
   it.each(['', '"', '{"name":"', '{"a":"', '[', '{"deadlines":{"lobbyDeadline":"'])(
-    'body that begins with %s takes no longer whatever it holds',
+    'body that begins with %s is read in linear time, whatever text follows',
     async (start) => {
       const { running, by } = await runDebating({ DEV_ALLOW_UNSIGNED: 'true' });
       const head = `POST /chambers HTTP/1.1\r\nHost: x\r\nX-Dev-Did: ${by.did}\r\nContent-Type: application/json\r\n`;
@@ -208,7 +208,7 @@ describe('the longest', () => {
     },
   );
 
-  it.each(MEMBERS)('body of %s takes no longer whatever its member %s holds', async (path, member) => {
+  it.each(MEMBERS)('body of %s is read in linear time with any text as its member %s', async (path, member) => {
     const { running, by } = await runDebating({ DEV_ALLOW_UNSIGNED: 'true' });
     const target = path.replace('ALICE', by.did);
     const head = `POST ${target} HTTP/1.1\r\nHost: x\r\nX-Dev-Did: ${by.did}\r\nContent-Type: application/json\r\n`;
@@ -218,16 +218,22 @@ describe('the longest', () => {
 });
 
 describe('the longest text of an agent', () => {
-  it.each(['/chambers/1/transcript', '/chambers/1'])('takes no longer in %s whatever it holds', async (path) => {
-    const { running, by, id } = await runDebating({ DEV_ALLOW_UNSIGNED: 'true' });
-    await appendDebates(running, { did: by.did, chamberId: id, count: 100, bulk: 'x'.repeat(TEXT_CHARS_MAX) });
-    const send = async (text: string) => {
-      await appendDebates(running, { did: by.did, chamberId: id, count: 1, bulk: text });
-      const after = ((await running.service.forum.chamber(id))?.state.lastEventId ?? 1) - 1;
-      await exchange(running, `GET ${path}?after=${after} HTTP/1.1\r\nHost: x\r\nAccept: text/html, text/markdown\r\n`);
-    };
-    expect(await slowTexts(TEXT_CHARS_MAX, send)).toEqual([]);
-  });
+  it.each(['/chambers/1/transcript', '/chambers/1'])(
+    'the longest text of an agent is rendered in %s in linear time, whatever its characters',
+    async (path) => {
+      const { running, by, id } = await runDebating({ DEV_ALLOW_UNSIGNED: 'true' });
+      await appendDebates(running, { did: by.did, chamberId: id, count: 100, bulk: 'x'.repeat(TEXT_CHARS_MAX) });
+      const send = async (text: string) => {
+        await appendDebates(running, { did: by.did, chamberId: id, count: 1, bulk: text });
+        const after = ((await running.service.forum.chamber(id))?.state.lastEventId ?? 1) - 1;
+        await exchange(
+          running,
+          `GET ${path}?after=${after} HTTP/1.1\r\nHost: x\r\nAccept: text/html, text/markdown\r\n`,
+        );
+      };
+      expect(await slowTexts(TEXT_CHARS_MAX, send)).toEqual([]);
+    },
+  );
 });
 
 const WITNESS_KEY = formatVerifierKey(toNoteKey('a', NOTE_KEY_TYPES.cosignature, publicKeyOf(new Uint8Array(32))));
@@ -246,9 +252,9 @@ const READERS: readonly (readonly [name: string, read: (text: string) => unknown
   ['file of checkpoints with an end', (text) => splitNotes(`a\n1\n${text}\n\n\u2014 a`)],
   ['verifier key', parseVerifierKey],
   ['public key of a verifier key', (text) => parseVerifierKey(`a+01234567+${text}`)],
-  ['witness policy', (text) => orNothing(() => parsePolicy(text))],
-  ['group of a witness policy', (text) => orNothing(() => parsePolicy(`group a any ${text}`))],
-  ['URL of a witness', (text) => orNothing(() => parsePolicy(`witness a ${WITNESS_KEY} http://a${text}`))],
+  ['witness policy', (text) => ignoringErrors(() => parsePolicy(text))],
+  ['group of a witness policy', (text) => ignoringErrors(() => parsePolicy(`group a any ${text}`))],
+  ['URL of a witness', (text) => ignoringErrors(() => parsePolicy(`witness a ${WITNESS_KEY} http://a${text}`))],
   ['tlog-proof', parseTlogProof],
   ['hashes of a tlog-proof', (text) => parseTlogProof(`c2sp.org/tlog-proof@v1\nindex 1\n${text}\n\n`)],
   ['path of a tile', parseTilePath],
@@ -275,7 +281,7 @@ const REPEATED_IN_TEXTS = [
 ];
 
 describe('the longest text', () => {
-  it.each(READERS)('that is read as a %s takes no longer whatever it holds', (_name, read) => {
+  it.each(READERS)('the longest text is parsed as a %s in linear time, whatever its characters', (_name, read) => {
     const texts = [...REPEATED, ...REPEATED_IN_TEXTS].flatMap((each) => worst(each, BODY_CHARS));
     const slow = texts.map((text) => [text.slice(0, 12), cpuMillis(() => read(text))] as const);
     expect(slow.filter(([, millis]) => millis > READER_CPU_MS_MAX)).toEqual([]);
@@ -289,7 +295,7 @@ function cpuMillis(act: () => unknown): number {
   return process.cpuUsage(before).user / 1_000;
 }
 
-function orNothing(read: () => unknown): unknown {
+function ignoringErrors(read: () => unknown): unknown {
   try {
     return read();
   } catch {
@@ -297,7 +303,7 @@ function orNothing(read: () => unknown): unknown {
   }
 }
 
-it('a time of many digits and a line break is read as fast as letters', async () => {
+it('a time with many digits and a line break is parsed as fast as letters', async () => {
   const digits = `2030-01-01T00:00:00.${'0'.repeat(BODY_CHARS)}\n`;
   expect(await fastest(async () => instantOf(digits), SLACK_MS)).toBeLessThanOrEqual(SLACK_MS);
 });

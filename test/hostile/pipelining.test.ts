@@ -9,13 +9,13 @@ import { get } from '../kit/wire.ts';
 
 const CONNECTIONS = 4;
 const REQUESTS = 3_000;
-/** Events of 60 KB: some 18 MB, far more than the buffers of two sockets. */
+/** Events of 60 KB make about 18 MB, far more than the buffers of two sockets. */
 const EVENTS = 300;
 const QUIET_MS = 500;
-/** The buffers of two sockets have some 10 MB. */
+/** The buffers of two sockets hold about 10 MB. */
 const PAGES_PER_CONNECTION_MAX = 60;
 
-it('a connection executes one request at a time, and reads no page before the response is the current one', async () => {
+it('a connection executes one request at a time, and reads no page before its response is the next to be sent', async () => {
   const { running, by, id } = await runDebating();
   await appendDebates(running, { did: by.did, chamberId: id, count: EVENTS, bulk: 'x'.repeat(60_000) });
   const reading = vi.spyOn(running.service.forum.store.log, 'readPage');

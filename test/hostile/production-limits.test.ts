@@ -1,4 +1,4 @@
-// Production limits for agents, addresses and registrations, also behind a proxy.
+// Production limits for agents, addresses and registrations, with and without a proxy.
 import { expect, it } from 'vitest';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { type Running, run } from '../kit/service.ts';
@@ -17,7 +17,7 @@ function production(settings: Readonly<Record<string, string>> = {}): Promise<Ru
   return run({ NODE_ENV: 'production', PUBLIC_URL, ...ANY_WORK, ...settings });
 }
 
-/** The statuses with their counts. */
+/** Counts the responses by status. */
 async function statuses(requests: readonly Promise<{ readonly status: number }>[]) {
   const counts: Record<number, number> = {};
   for (const { status } of await Promise.all(requests)) counts[status] = (counts[status] ?? 0) + 1;

@@ -129,7 +129,7 @@ function lengths(): readonly (readonly [string, Framing])[] {
 function chunks(): readonly (readonly [string, Framing])[] {
   const headers = 'Transfer-Encoding: chunked';
   const size = HIDDEN.length.toString(16);
-  const tricks: readonly string[] = [
+  const chunkVariants: readonly string[] = [
     // Some parsers end the line of a size at a bare line feed.
     `2;\n{}\r\n0\r\n\r\n${HIDDEN}`,
     `2;x\n${'y'.repeat(size.length)}\r\n${HIDDEN}\r\n0\r\n\r\n`,
@@ -161,7 +161,7 @@ function chunks(): readonly (readonly [string, Framing])[] {
     `2\r\n{}\r\n0 0\r\n\r\n${HIDDEN}`,
     `2\r\n{}\r\n-0\r\n\r\n${HIDDEN}`,
   ];
-  return tricks.map((body) => [`chunks ${JSON.stringify(body.slice(0, 24))}`, { headers, body }]);
+  return chunkVariants.map((body) => [`chunks ${JSON.stringify(body.slice(0, 24))}`, { headers, body }]);
 }
 
 /** Lines that end, or begin, in an unusual way. */

@@ -15,15 +15,15 @@ import { run } from '../kit/service.ts';
 import { atEnd } from '../kit/temporary.ts';
 import { type SmuggledRequest, smuggledRequests } from './smuggled-requests.ts';
 
-/** Concurrent attackers, and clients after them. */
+/** The number of concurrent attackers, and of clients after them. */
 const BATCH = 48;
-/** A proxy that waits for the rest of a request sends nothing. */
+/** After this silence, the test assumes that the proxy waits for the rest of a request. */
 const SILENT_MILLIS = 400;
 
 const STATUSES = /HTTP\/1\.1 \d+/g;
 const NEXT = 'GET /ideas/NEXT HTTP/1.1\r\nHost: forum.test\r\nConnection: close\r\n\r\n';
 
-it('the service rejects each of them, and does not take the bytes after it for another request', async () => {
+it('the service rejects each smuggling request, and does not read its remaining bytes as another request', async () => {
   const { url } = await run();
   const wrong: string[] = [];
   for (const batch of batches(smuggledRequests('forum.test'))) {
@@ -49,7 +49,7 @@ describe.each(PROXIES)('behind %s', { timeout: 180_000 }, (name) => {
     requireInstalled(skip, name, 'openssl');
   });
 
-  it('they cost no other client its response', async () => {
+  it('smuggling requests do not affect the responses of other clients', async () => {
     const metricsPort = await freePort();
     const { url } = await run({ METRICS_PORT: String(metricsPort) });
     const [http, port] = [await freePort(), await freePort()];

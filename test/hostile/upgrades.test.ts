@@ -65,7 +65,7 @@ describe('a handshake', () => {
   it.each([
     ['without a key', () => handshake('', '13', '')],
     ['for a chamber that is not there', () => handshake().replace('chambers/1', 'chambers/9')],
-  ])('%s is closed soon if the client does not hang up', async (_title, bytes) => {
+  ])('%s is soon closed by the service if the client does not close it', async (_title, bytes) => {
     const { hostname, port } = new URL(running.url);
     const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
     atEnd(() => void socket.destroy());
@@ -79,7 +79,7 @@ describe('a handshake', () => {
     await expectNoneLeft();
   });
 
-  it('with unknown extensions and protocols is accepted without them', async () => {
+  it('a handshake with unknown extensions and protocols is accepted without them', async () => {
     const socket = await RawSocket.open(running.url);
     socket.write(handshake('Sec-WebSocket-Extensions: permessage-deflate; x=1, y\r\nSec-WebSocket-Protocol: a, b\r\n'));
     const received = await socket.receive(/\r\n\r\n/);
@@ -87,7 +87,7 @@ describe('a handshake', () => {
     expect(received.toLowerCase()).not.toContain('sec-websocket-extensions');
   });
 
-  it('that is reset at any moment leaves nothing behind', async () => {
+  it('a handshake leaves no sockets or listeners behind if it is reset at any moment', async () => {
     const random = new Random(4);
     for (let attempt = 0; attempt < 100; attempt++) {
       const socket = await RawSocket.open(running.url);
@@ -99,7 +99,7 @@ describe('a handshake', () => {
     await expectNoneLeft();
   });
 
-  it('with the first frames in the same packet is served', async () => {
+  it('a handshake with the first frames in the same packet is served', async () => {
     const socket = await RawSocket.open(running.url);
     socket.write(Buffer.concat([Buffer.from(handshake()), frame(0x9, Buffer.from('ping'))]));
     await socket.receive(`${PONG}ping`);
@@ -148,7 +148,7 @@ describe('a frame', () => {
     await expectNoneLeft();
   });
 
-  it('in thousands of one-byte fragments closes its connection at the limit instead of being buffered', async () => {
+  it('a frame in thousands of one-byte fragments closes its connection at the limit instead of being buffered', async () => {
     const socket = await RawSocket.open(running.url);
     socket.write(handshake());
     await socket.receive(/"eventId":2/);
@@ -161,7 +161,7 @@ describe('a frame', () => {
     await expectNoneLeft();
   });
 
-  it('after frame disturbs no other stream', async () => {
+  it('a frame does not disturb other streams, even if thousands follow one another', async () => {
     const socket = await RawSocket.open(running.url);
     socket.write(handshake());
     for (let message = 0; message < 5_000; message++) socket.write(frame(0x1, Buffer.from('chatter')));

@@ -28,16 +28,16 @@ function listOf(files: { readonly allow?: string; readonly ban?: string }) {
 }
 
 describe('an access list', () => {
-  it('permits everybody without files', () => {
+  it('an access list permits every agent without files', () => {
     expect(listOf({}).list.permits(ANN.did)).toBe(true);
   });
 
-  it('permits all but the banned agents, and ignores comments and blank lines', () => {
+  it('an access list permits all but the banned agents, and ignores comments and blank lines', () => {
     const { list } = listOf({ ban: `# spam\n\n${ANN.did} # since May\n` });
     expect([list.permits(ANN.did), list.permits(BOB.did)]).toEqual([false, true]);
   });
 
-  it('permits only agents on the allow-list that are not banned', () => {
+  it('an access list permits only agents on the allow-list that are not banned', () => {
     const { list } = listOf({ allow: `${ANN.did}\n${BOB.did}`, ban: BOB.did });
     expect([list.permits(ANN.did), list.permits(BOB.did), list.permits(new Signer().did)]).toEqual([
       true,
@@ -46,7 +46,7 @@ describe('an access list', () => {
     ]);
   });
 
-  it('reports the lengths of reloaded lists, and whether the reload succeeded', () => {
+  it('an access list reports the lengths of reloaded lists, and whether the reload succeeded', () => {
     const { list, counts, problems, folder } = listOf({ ban: '' });
     expect([list.isRead, counts]).toEqual([true, []]);
     writeFileSync(join(folder, 'ban'), `${ANN.did}\n${BOB.did}\n`);
@@ -61,7 +61,7 @@ describe('an access list', () => {
     expect([list.isRead, counts.length]).toEqual([true, 2]);
   });
 
-  it('is reloaded on request, and stays in force if the new file is invalid', () => {
+  it('an access list is reloaded on request, and keeps its former content if the new file is invalid', () => {
     const { list, problems, folder } = listOf({ ban: '' });
     writeFileSync(join(folder, 'ban'), `${ANN.did}\n`);
     list.reload({ isForced: false });
@@ -77,7 +77,7 @@ describe('an access list', () => {
     ]);
   });
 
-  it('reports a permanently invalid file once, and again on request', () => {
+  it('an access list reports an invalid file once, and again after each requested reload', () => {
     const { list, problems, folder } = listOf({ ban: '' });
     writeFileSync(join(folder, 'ban'), 'did:key:nonsense\n');
     for (let check = 0; check < 10; check++) list.reload({ isForced: false });
@@ -86,15 +86,15 @@ describe('an access list', () => {
     expect(problems).toHaveLength(2);
   });
 
-  it('fails the start when a file is missing or wrong', () => {
+  it('a missing or invalid access list fails the start', () => {
     expect(() => listOf({ ban: 'nonsense' })).toThrow('line 1');
     const missing = { allowFile: '/nowhere/allow', banFile: undefined, onProblem: () => {} };
     expect(() => new AccessList(missing)).toThrow('cannot read the access list /nowhere/allow: ENOENT');
   });
 });
 
-describe('an edit', () => {
-  it('adds a DID once, removes it, and keeps everything else', () => {
+describe('an edit of an access list', () => {
+  it('an edit of an access list adds a DID once, removes it, and keeps everything else', () => {
     const path = join(temporaryFolder(), 'ban');
     const text = `# spam\n\n${ANN.did} # since May\r\n# end`;
     writeFileSync(path, text);
@@ -106,7 +106,7 @@ describe('an edit', () => {
     expect(statSync(path).mode & 0o777).toBe(0o640);
   });
 
-  it('takes effect in the service, and leaves no other file', () => {
+  it('an edit of an access list takes effect in the service, and leaves no other file', () => {
     const { list, problems, folder } = listOf({ ban: '' });
     editAccessList(join(folder, 'ban'), ANN.did, true);
     list.reload({ isForced: false });
@@ -116,7 +116,7 @@ describe('an edit', () => {
     expect([list.permits(ANN.did), problems, readdirSync(folder)]).toEqual([true, [], ['ban']]);
   });
 
-  it('creates a list for its owner alone, and changes the target of a link', () => {
+  it('an edit of an access list creates a list that only its owner can read, and changes the target of a symbolic link', () => {
     const folder = temporaryFolder();
     const [path, link] = [join(folder, 'allow'), join(folder, 'link')];
     expect(editAccessList(path, ANN.did, true)).toBe(true);
@@ -127,7 +127,7 @@ describe('an edit', () => {
     expect(readdirSync(folder)).toEqual(['allow', 'link']);
   });
 
-  it('is rejected if the list is invalid or missing, or another edit is in progress', () => {
+  it('an edit of an access list is rejected if the list is invalid or missing, or another edit is in progress', () => {
     const folder = temporaryFolder();
     const path = join(folder, 'ban');
     expect(() => editAccessList(path, ANN.did, false)).toThrow(`cannot read the access list ${path}: ENOENT`);
@@ -141,7 +141,7 @@ describe('an edit', () => {
 });
 
 describe('a banned agent', () => {
-  it('may not register, create or join, but may finish the chambers that it joined', async () => {
+  it('a banned agent may not register, create or join, but may finish the chambers that it has joined', async () => {
     const banned = join(temporaryFolder(), 'ban');
     writeFileSync(banned, '');
     const { service, by } = await withAgent({ settings: { BAN_LIST_FILE: banned } });

@@ -1,4 +1,4 @@
-// Accounts (specification, Endpoints, Accounts): the binding of a key, and its changes.
+// Accounts (specification, Endpoints, Accounts): registering a key, and changing the account.
 import { describe, expect, it } from 'vitest';
 import { stageAccountEvent } from '../../src/forum/staging.ts';
 import type { AccountPayloads } from '../../src/vocabulary/events.ts';
@@ -9,7 +9,7 @@ import { refusal, registrationOf, TestService, withAgent } from '../kit/test-ser
 const OTHER_WALLET = `0x${'cd'.repeat(20)}`;
 
 describe('POST /register', () => {
-  it('derives the DID from the key, and an agentId from the DID', async () => {
+  it('POST /register derives the DID from the key, and an agentId from the DID', async () => {
     const service = new TestService();
     const signer = new Signer();
     expect(await service.must('POST', '/register', { body: registrationOf(signer) })).toEqual({
@@ -18,7 +18,7 @@ describe('POST /register', () => {
     });
   });
 
-  it('returns the same response when it is repeated, and writes nothing', async () => {
+  it('POST /register returns the same response to a repeated registration, and writes nothing', async () => {
     const service = new TestService();
     const body = registrationOf(new Signer());
     const first = await service.must('POST', '/register', { body });
@@ -29,7 +29,7 @@ describe('POST /register', () => {
   it.each([
     ['walletAddress', OTHER_WALLET],
     ['personality', { style: 'dry' }],
-  ])('rejects another %s for a known key, unless the key signs it', async (field, value) => {
+  ])('POST /register rejects another %s for a known key, unless the key signs it', async (field, value) => {
     const { service, by } = await withAgent();
     const body = { ...registrationOf(by), [field]: value };
     expect(await service.request('POST', '/register', { body })).toMatchObject(refusal(409, 'FORUM_ERR_CONFLICT'));
@@ -44,7 +44,7 @@ describe('POST /register', () => {
     ['unsigned', false, {}],
     ['unsigned, with an unknown member', false, { extra: 1 }],
     ['signed by a registered key', true, {}],
-  ])('names a public key that is no hex: %s', async (_title, isSigned, more) => {
+  ])('POST /register names a public key that is not hex: %s', async (_title, isSigned, more) => {
     const { service, by } = await withAgent();
     const body = { ...registrationOf(by), ...more, pubkeyHex: 'x' };
     expect(await service.request('POST', '/register', isSigned ? { body, by } : { body })).toMatchObject(
@@ -52,7 +52,7 @@ describe('POST /register', () => {
     );
   });
 
-  it('responds the same to a right and a wrong guess of the e-mail address, and keeps the record', async () => {
+  it('POST /register returns the same response for a right and a wrong guess of the e-mail address, and keeps the record', async () => {
     const service = new TestService();
     const by = await service.agent({ operatorEmail: 'right@example.org' });
     const answers = ['right@example.org', 'wrong@example.org'].map((operatorEmail) =>
@@ -63,7 +63,7 @@ describe('POST /register', () => {
     expect(await service.store.lists.operatorEmail(by.did)).toBe('right@example.org');
   });
 
-  it('keeps the time of the first registration', async () => {
+  it('POST /register keeps the time of the first registration', async () => {
     const { service, by } = await withAgent();
     const { registeredAt } = await service.must('GET', '/me', { by });
     service.clock.advance(5_000);
@@ -71,7 +71,7 @@ describe('POST /register', () => {
     expect(await service.must('GET', '/me', { by })).toMatchObject({ registeredAt, walletAddress: OTHER_WALLET });
   });
 
-  it('rejects a signature by another key', async () => {
+  it('POST /register rejects a signature by another key', async () => {
     const service = new TestService();
     const body = registrationOf(await service.agent());
     expect(await service.request('POST', '/register', { body, by: new Signer() })).toMatchObject({
@@ -80,7 +80,7 @@ describe('POST /register', () => {
     });
   });
 
-  it('rejects a wrong signature even if none is required', async () => {
+  it('POST /register rejects a wrong signature even if none is required', async () => {
     const signer = new Signer();
     const service = new TestService();
     const headers = signer.sign({
@@ -93,7 +93,7 @@ describe('POST /register', () => {
     });
   });
 
-  it('logs no part of a request with an e-mail address', async () => {
+  it('POST /register logs no part of a request with an e-mail address', async () => {
     const { service, signer, first } = await registered();
     expect(await service.send(first)).toMatchObject({ status: 200, body: { did: signer.did } });
     const [line = ''] = await service.lines(signer.did);
@@ -102,9 +102,9 @@ describe('POST /register', () => {
     expect(await service.store.lists.operatorEmail(signer.did)).toBe('private@example.org');
   });
 
-  it('logs a whole signed registration without an e-mail address, once', async () => {
-    const { service, signer, attest } = await registered();
-    const [again, third] = [attest(1), attest(2)];
+  it('POST /register logs a signed registration without an e-mail address in full, once', async () => {
+    const { service, signer, signWithoutEmail } = await registered();
+    const [again, third] = [signWithoutEmail(1), signWithoutEmail(2)];
     expect((await service.send(again)).body).toEqual((await service.send(third)).body);
     const lines = await service.lines(signer.did);
     expect(lines).toHaveLength(2);
@@ -115,7 +115,7 @@ describe('POST /register', () => {
     expect(await service.store.lists.operatorEmail(signer.did)).toBe('private@example.org');
   });
 
-  it('requires the e-mail address to register a new key, signed or not, and to repeat a registration unsigned', async () => {
+  it('POST /register requires an e-mail address to register a new key, signed or not, and to repeat a registration unsigned', async () => {
     const { service, signer } = await registered();
     const newcomer = new Signer();
     const { operatorEmail: _, ...body } = registrationOf(newcomer);
@@ -126,7 +126,7 @@ describe('POST /register', () => {
     }
   });
 
-  it('writes no line for a signed repetition, and stores its e-mail address', async () => {
+  it('POST /register writes no line for a signed repetition, and stores its e-mail address', async () => {
     const { service, signer } = await registered();
     const body = { ...registrationOf(signer), operatorEmail: 'new@example.org' };
     await service.must('POST', '/register', { body, by: signer, created: service.clock.seconds - 1 });
@@ -134,10 +134,10 @@ describe('POST /register', () => {
     expect(await service.store.lists.operatorEmail(signer.did)).toBe('new@example.org');
   });
 
-  it('returns the first response to every repeated registration, also after a restart and later changes', async () => {
+  it('POST /register returns the first response to every repeated registration, even after a restart and later changes', async () => {
     const path = temporaryDatabase();
-    const { service, signer, first, attest } = await registered({ path });
-    const sent = [first, attest(1), attest(2)];
+    const { service, signer, first, signWithoutEmail } = await registered({ path });
+    const sent = [first, signWithoutEmail(1), signWithoutEmail(2)];
     const answers = [];
     for (const request of sent) answers.push((await service.send(request)).body);
     const body = { ...registrationOf(signer), walletAddress: OTHER_WALLET };
@@ -155,7 +155,7 @@ describe('POST /register', () => {
   });
 });
 
-/** A registered agent; its signed registration with an e-mail address, and ones without, each signed at another second. */
+/** Registers an agent. Returns its signed registration with an e-mail address, and a function that signs registrations without one at different seconds. */
 async function registered(options: ConstructorParameters<typeof TestService>[0] = {}) {
   const service = new TestService(options);
   const signer = new Signer();
@@ -163,13 +163,13 @@ async function registered(options: ConstructorParameters<typeof TestService>[0] 
   const email = { ...body, operatorEmail: 'private@example.org' };
   const first = service.prepare('POST', '/register', { by: signer, body: email });
   await service.send(first);
-  const attest = (age: number) =>
+  const signWithoutEmail = (age: number) =>
     service.prepare('POST', '/register', { by: signer, body, created: service.clock.seconds - age });
-  return { service, signer, first, attest };
+  return { service, signer, first, signWithoutEmail };
 }
 
 describe('GET /me', () => {
-  it('shows the agent without the e-mail address', async () => {
+  it('GET /me shows the agent without the e-mail address', async () => {
     const service = new TestService();
     const by = await service.agent({ personality: { loves: ['proofs'] } });
     expect(await service.must('GET', '/me', { by })).toEqual({
@@ -183,7 +183,7 @@ describe('GET /me', () => {
 });
 
 describe('PUT /personality', () => {
-  it('merges per key, replaces arrays and returns the whole', async () => {
+  it('PUT /personality merges per key, replaces arrays and returns the whole personality', async () => {
     const service = new TestService();
     const by = await service.agent({ personality: { loves: ['a', 'b'], style: 'dry' } });
     const patch = { loves: ['c'], expertise: [] };
@@ -192,14 +192,17 @@ describe('PUT /personality', () => {
     expect(await service.must('GET', '/me', { by })).toMatchObject({ personality });
   });
 
-  it.each([[undefined], [{}], [{ patch: null }], [{ patch: { mood: 'x' } }]])('rejects the body %j', async (body) => {
-    const service = new TestService();
-    const answer = await service.request('PUT', '/personality', { by: await service.agent(), body });
-    expect(answer).toMatchObject(refusal(400, 'FORUM_ERR_VALIDATION'));
-  });
+  it.each([[undefined], [{}], [{ patch: null }], [{ patch: { mood: 'x' } }]])(
+    'PUT /personality rejects the body %j',
+    async (body) => {
+      const service = new TestService();
+      const answer = await service.request('PUT', '/personality', { by: await service.agent(), body });
+      expect(answer).toMatchObject(refusal(400, 'FORUM_ERR_VALIDATION'));
+    },
+  );
 });
 
-describe('a personality beyond the limits, accepted by an earlier release', () => {
+describe('an oversized personality from an earlier release', () => {
   const LOVES = Array.from({ length: 65 }, (_, index) => `${index}`);
 
   async function earlier() {
@@ -221,7 +224,7 @@ describe('a personality beyond the limits, accepted by an earlier release', () =
     return { service, by, body };
   }
 
-  it('is read, and its registration can be repeated', async () => {
+  it('an oversized personality from an earlier release can be read, and its registration can be repeated', async () => {
     const { service, by, body } = await earlier();
     expect(await service.must('GET', '/me', { by })).toMatchObject({ personality: { loves: LOVES, hates: [''] } });
     for (const signer of [undefined, by]) {
@@ -230,7 +233,7 @@ describe('a personality beyond the limits, accepted by an earlier release', () =
     expect(await service.log.lastEventId(by.did)).toBe(1);
   });
 
-  it('is not registered again', async () => {
+  it('an oversized personality from an earlier release is rejected in a new registration', async () => {
     const { service, by, body } = await earlier();
     const detail =
       'personality.loves: must contain at most 64 strings; personality.hates[0]: must be a string of 1 to 256 characters';
@@ -243,7 +246,7 @@ describe('a personality beyond the limits, accepted by an earlier release', () =
     }
   });
 
-  it('is changed within the limits, and keeps the members that a patch omits', async () => {
+  it('an oversized personality from an earlier release can be changed within the limits, and keeps the members that a patch omits', async () => {
     const { service, by, body } = await earlier();
     const patched = (patch: object) => service.request('PUT', '/personality', { by, body: { patch } });
     const detail = 'patch.hates[0]: must be a string of 1 to 256 characters';

@@ -57,7 +57,7 @@ async function me(change: (parts: Parts & { did: string; created: number }) => P
 
 describe('a signed request', () => {
   it.each<[string, Parameters<typeof me>[0]]>([
-    ['as the specification has it', () => ({})],
+    ['in the form of the specification', () => ({})],
     ['with nonce and expires', ({ params, created }) => ({ params: `${params};nonce="n";expires=${created + 5}` })],
     ['with the components in another order', () => ({ components: '"content-digest" "@target-uri" "@method"' })],
     [
@@ -67,31 +67,31 @@ describe('a signed request', () => {
     ['with another digest next to sha-256', ({ digest }) => ({ digest: `${digest}, sha-512=:AAAA:` })],
     ['300 s old', ({ params, created }) => ({ params: params.replace(`${created}`, `${created - 300}`) })],
     ['60 s ahead', ({ params, created }) => ({ params: params.replace(`${created}`, `${created + 60}`) })],
-  ])('is accepted %s', async (_how, change) => {
+  ])('a signed request is accepted %s', async (_how, change) => {
     expect(await me(change)).toMatchObject({ status: 200, body: { did: expect.stringMatching('^did:key:z6Mk') } });
   });
 
   it.each<[string, string, Parameters<typeof me>[0]]>([
     ['another label', 'form', () => ({ label: 'sig2' })],
-    ['a component missing', 'form', () => ({ components: '"@method" "@target-uri"' })],
-    ['a component more', 'form', ({ components }) => ({ components: `${components} "@authority"` })],
-    ['a component twice', 'form', ({ components }) => ({ components: `${components} "@method"` })],
+    ['a missing component', 'form', () => ({ components: '"@method" "@target-uri"' })],
+    ['an additional component', 'form', ({ components }) => ({ components: `${components} "@authority"` })],
+    ['a repeated component', 'form', ({ components }) => ({ components: `${components} "@method"` })],
     ['no created', 'form', ({ params, created }) => ({ params: params.replace(`;created=${created}`, '') })],
     ['no keyid', 'form', ({ created }) => ({ params: `;created=${created};alg="ed25519"` })],
     ['no alg', 'form', ({ params }) => ({ params: params.replace(';alg="ed25519"', '') })],
     ['another alg', 'form', ({ params }) => ({ params: params.replace('ed25519', 'rsa-v1_5-sha256') })],
-    ['a parameter twice', 'form', ({ params }) => ({ params: `${params};alg="ed25519"` })],
+    ['a repeated parameter', 'form', ({ params }) => ({ params: `${params};alg="ed25519"` })],
     ['an unknown parameter', 'form', ({ params }) => ({ params: `${params};tag="x"` })],
-    [
-      'a created in quotes',
-      'form',
-      ({ params, created }) => ({ params: params.replace(`=${created}`, `="${created}"`) }),
-    ],
+    ['a quoted created', 'form', ({ params, created }) => ({ params: params.replace(`=${created}`, `="${created}"`) })],
     ['a negative created', 'form', ({ params, created }) => ({ params: params.replace(`${created}`, '-1') })],
     ['no sha-256 digest', 'digest', () => ({ digest: 'sha-512=:AAAA:' })],
     ['the digest of another body', 'digest', () => ({ digest: digestOf('{}') })],
     ['sha-256 twice', 'digest', ({ digest }) => ({ digest: `${digest}, ${digest}` })],
-    ['a keyid that is no did:key', 'key', ({ params, did }) => ({ params: params.replace(did, 'did:web:forum.test') })],
+    [
+      'a keyid that is not a did:key',
+      'key',
+      ({ params, did }) => ({ params: params.replace(did, 'did:web:forum.test') }),
+    ],
     ['a keyid with a fragment', 'key', ({ params, did }) => ({ params: params.replace(did, `${did}#key`) })],
     [
       'a key of small order, which is never registered',
@@ -113,7 +113,7 @@ describe('a signed request', () => {
       ({ params, created }) => ({ params: params.replace(`${created}`, `${created + 61}`) }),
     ],
     ['an expiry in the past', 'age', ({ params, created }) => ({ params: `${params};expires=${created}` })],
-  ])('is rejected with %s, by the step %s', async (_fault, step, change) => {
+  ])('a signed request is rejected with %s, by the step %s', async (_fault, step, change) => {
     const detail = expect.stringMatching(`^${step}: .*service time 2030-01-01T00:00:00.000Z`);
     expect(await me(change)).toMatchObject({
       status: 401,
@@ -125,18 +125,21 @@ describe('a signed request', () => {
     ['EdDSA', /alg="ed25519", not "EdDSA"/, ({ params }) => ({ params: params.replace('ed25519', 'EdDSA') })],
     ['Ed25519', /alg="ed25519", not "Ed25519"/, ({ params }) => ({ params: params.replace('ed25519', 'Ed25519') })],
     [
-      'the URL of a did:key’s one key',
+      'a did:key with the fragment of its only key',
       /the did:key alone: leave out # and what follows it/,
       ({ params, did }) => ({ params: params.replace(did, `${did}#${did.slice('did:key:'.length)}`) }),
     ],
-  ])('says what other libraries write differently: %s', async (_, detail, change) => {
-    expect((await me(change)).body).toMatchObject({ detail: expect.stringMatching(detail) });
-  });
+  ])(
+    'the error for a signature names the difference from the form of other libraries: %s',
+    async (_, detail, change) => {
+      expect((await me(change)).body).toMatchObject({ detail: expect.stringMatching(detail) });
+    },
+  );
 
   it.each([
     ['GET', '/me', undefined],
     ['POST', '/chambers', {}],
-  ])('is missing where only a proxy signed: %s %s', async (method, path, body) => {
+  ])('a signature is missing if only a proxy has signed: %s %s', async (method, path, body) => {
     const service = new TestService();
     const headers = { 'signature-input': 'proxy=("@authority")', signature: 'proxy=:AAAA:' };
     const { status, body: answer } = await service.request(method, path, { headers, body });
@@ -149,7 +152,7 @@ describe('a signed request', () => {
     ]);
   });
 
-  it('is not required if only a proxy signed a registration', async () => {
+  it('a signature is not required for a registration that only a proxy has signed', async () => {
     const headers = { 'signature-input': 'proxy=("@authority")', signature: 'proxy=:AAAA:' };
     const service = new TestService();
     const body = registrationOf(new Signer());
@@ -158,15 +161,18 @@ describe('a signed request', () => {
     expect(await service.request('POST', '/register', { headers: torn, body })).toMatchObject({ status: 401 });
   });
 
-  it.each(['content-digest', 'signature-input', 'signature'])('is rejected without the header %s', async (name) => {
-    const service = new TestService();
-    const { [name]: _left, ...headers } = service.prepare('GET', '/me', { by: await service.agent() }).headers;
-    const answer = await service.request('GET', '/me', { headers });
-    expect(answer).toMatchObject(refusal(401, 'FORUM_ERR_SIGNATURE'));
-    expect(answer.body.detail.toLowerCase()).toMatch(new RegExp(`: the ${name} header is missing \\(`));
-  });
+  it.each(['content-digest', 'signature-input', 'signature'])(
+    'a signed request is rejected without the header %s',
+    async (name) => {
+      const service = new TestService();
+      const { [name]: _left, ...headers } = service.prepare('GET', '/me', { by: await service.agent() }).headers;
+      const answer = await service.request('GET', '/me', { headers });
+      expect(answer).toMatchObject(refusal(401, 'FORUM_ERR_SIGNATURE'));
+      expect(answer.body.detail.toLowerCase()).toMatch(new RegExp(`: the ${name} header is missing \\(`));
+    },
+  );
 
-  it('is rejected without all of them', async () => {
+  it('a signed request is rejected without any of the three headers', async () => {
     const { body } = await new TestService().request('GET', '/me');
     expect(body.detail).toMatch(/^form: the Signature-Input and Signature headers are missing \(/);
   });
@@ -175,21 +181,24 @@ describe('a signed request', () => {
     ['sig', 'sig1', 'Signature-Input must start with the label sig1', 'its labels are sig'],
     ['sig1', 'sig', 'Signature must contain sig1=:<base64>:', 'its labels are sig'],
     ['sig', 'sig', 'Signature-Input and Signature have no signature labelled sig1', 'their labels are sig'],
-  ])('names the header without sig1, and its labels: %s, %s', async (inInput, inSignature, fault, labels) => {
-    const service = new TestService();
-    const { headers } = service.prepare('GET', '/me', { by: await service.agent() });
-    const sent = {
-      ...headers,
-      'signature-input': headers['signature-input']?.replace('sig1', inInput) ?? '',
-      signature: headers['signature']?.replace('sig1', inSignature) ?? '',
-    };
-    const { status, body } = await service.request('GET', '/me', { headers: sent });
-    expect([status, body.step]).toEqual([401, 'form']);
-    expect(body.detail).toContain(fault);
-    expect(body.detail).toContain(`${labels} (service time`);
-  });
+  ])(
+    'the error for a missing sig1 names the header and its labels: %s, %s',
+    async (inInput, inSignature, fault, labels) => {
+      const service = new TestService();
+      const { headers } = service.prepare('GET', '/me', { by: await service.agent() });
+      const sent = {
+        ...headers,
+        'signature-input': headers['signature-input']?.replace('sig1', inInput) ?? '',
+        signature: headers['signature']?.replace('sig1', inSignature) ?? '',
+      };
+      const { status, body } = await service.request('GET', '/me', { headers: sent });
+      expect([status, body.step]).toEqual([401, 'form']);
+      expect(body.detail).toContain(fault);
+      expect(body.detail).toContain(`${labels} (service time`);
+    },
+  );
 
-  it('names all other labels, however long they are', async () => {
+  it('the error for a missing sig1 names all other labels, however long they are', async () => {
     const labels = ['a', 'b', 'c'].map((name) => name.repeat(200));
     const headers = {
       'signature-input': labels.map((label) => `${label}=()`).join(', '),
@@ -199,7 +208,7 @@ describe('a signed request', () => {
     expect(body.detail).toContain(labels.join(', '));
   });
 
-  it('is rejected with the key of another agent, by the step verification', async () => {
+  it('a signed request is rejected with the key of another agent, by the step verification', async () => {
     const { service, ann: by, bob: other } = await withTwoAgents();
     const { headers, ...prepared } = service.prepare('GET', '/me', { by });
     const input = headers['signature-input']?.replace(by.did, other.did) ?? '';
@@ -207,19 +216,19 @@ describe('a signed request', () => {
     expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringMatching('^verification: ') } });
   });
 
-  it('is rejected for a key that is not registered', async () => {
+  it('a signed request is rejected for an unregistered key', async () => {
     const answer = await new TestService().request('GET', '/me', { by: new Signer() });
     expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringMatching('^registration: ') } });
   });
 
-  it('covers the body to the byte', async () => {
+  it('a signature covers every byte of the body', async () => {
     const { service, by } = await withAgent();
     const prepared = service.prepare('PUT', '/personality', { by, body: { patch: {} } });
     expect(await service.send({ ...prepared, body: `${prepared.body} ` })).toMatchObject({ status: 401 });
     expect(await service.send(prepared)).toMatchObject({ status: 200 });
   });
 
-  it('may repeat a read while it is fresh', async () => {
+  it('a signed read can be repeated while the signature is fresh', async () => {
     const service = new TestService();
     const prepared = service.prepare('GET', '/me', { by: await service.agent() });
     const statuses = [];
@@ -231,11 +240,11 @@ describe('a signed request', () => {
   });
 });
 
-/** The identity point as did:key. */
+/** The identity point as a did:key. */
 const SMALL_ORDER = 'did:key:z6MkeXCES4onVW4up9Qgz1KRnZsKmGufcaZxF67W1Xn9qHPa';
 
 describe('an independent signer', () => {
-  it('is understood: http-message-signatures', async () => {
+  it('an independent signer creates valid signatures: http-message-signatures', async () => {
     const { service, by } = await withAgent();
     const body = '{"patch":{"style":"dry"}}';
     const { headers } = await httpbis.signMessage(
@@ -253,8 +262,8 @@ describe('an independent signer', () => {
   });
 });
 
-describe('a rejected signature', () => {
-  it('returns the expected input, so that the signer can be fixed from the response alone', async () => {
+describe('a request with an invalid signature', () => {
+  it('a request with an invalid signature gets the expected signature input, so that the signer can be fixed from the response alone', async () => {
     const { service, by } = await withAgent();
     const body = '{"patch":{"style":"dry"}}';
     const input = `sig1=("@method" "@target-uri" "content-digest");created=${service.clock.seconds};keyid="${by.did}";alg="ed25519"`;
@@ -269,7 +278,7 @@ describe('a rejected signature', () => {
     expect(await service.request('PUT', '/personality', { body, headers: fixed })).toMatchObject({ status: 200 });
   });
 
-  it('returns the received digest if it is right, otherwise the right one', async () => {
+  it('a request with an invalid signature gets the received digest if it is correct, otherwise the correct one', async () => {
     const { service, by } = await withAgent();
     const body = '{"patch":{"style":"dry"}}';
     const sha512 = `sha-512=:${createHash('sha512').update(body).digest('base64')}:`;
@@ -290,7 +299,7 @@ describe('a rejected signature', () => {
     }
   });
 
-  it('gets the signature base to sign when it has no signature', async () => {
+  it('a request without a signature gets the signature base to sign', async () => {
     const { body } = await new TestService().request('GET', '/me');
     expect(body.expected.signatureBase).toContain(`"@method": GET\n"@target-uri": ${PUBLIC_URL}/me\n`);
     expect(body.expected.contentDigest).toBe(digestOf(''));
@@ -300,20 +309,20 @@ describe('a rejected signature', () => {
 describe('PUBLIC_URL', () => {
   const publicUrls = ['https://forum.test/api', 'http://127.0.0.1:8787'];
 
-  it.each(publicUrls)('allows a signature over %s', async (base) => {
+  it.each(publicUrls)('PUBLIC_URL allows a signature over %s', async (base) => {
     const { service, by } = await withAgent({ settings: { PUBLIC_URL: publicUrls.join() } });
     const headers = by.sign({ method: 'GET', url: `${base}/me`, created: service.clock.seconds });
     expect(await service.request('GET', '/me', { headers })).toMatchObject({ status: 200 });
   });
 
-  it('ignores the Host header', async () => {
+  it('with PUBLIC_URL the Host header is ignored', async () => {
     const { service, by } = await withAgent({ settings: { PUBLIC_URL: publicUrls.join() } });
     const signed = by.sign({ method: 'GET', url: 'http://evil.test/me', created: service.clock.seconds });
     const answer = await service.request('GET', '/me', { headers: { ...signed, host: 'evil.test' } });
     expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringMatching('^verification') } });
   });
 
-  it('records the matching URL in the evidence', async () => {
+  it('the evidence records the matching URL of PUBLIC_URL', async () => {
     const service = new TestService({ settings: { PUBLIC_URL: publicUrls.join() } });
     const id = await openChamber(service, [await service.agent()]);
     const by = await service.agent();
@@ -326,7 +335,7 @@ describe('PUBLIC_URL', () => {
 });
 
 describe('X-Dev-Did', () => {
-  it('replaces a signature if it is allowed, and the event has no evidence', async () => {
+  it('X-Dev-Did replaces a signature if DEV_ALLOW_UNSIGNED is set, and the event has no evidence', async () => {
     const service = new TestService({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
     const { did } = await service.agent();
     const id = await openChamber(service, []);
@@ -334,20 +343,20 @@ describe('X-Dev-Did', () => {
     expect((await service.events(id)).at(-1)).toMatchObject({ type: 'chamber.joined', did, request: null });
   });
 
-  it('is ignored if it is not allowed', async () => {
+  it('X-Dev-Did is ignored without DEV_ALLOW_UNSIGNED', async () => {
     const service = new TestService();
     const { did } = await service.agent();
     const answer = await service.request('GET', '/me', { headers: { 'x-dev-did': did } });
     expect(answer).toMatchObject(refusal(401, 'FORUM_ERR_SIGNATURE'));
   });
 
-  it('is rejected for an agent that is not registered', async () => {
+  it('X-Dev-Did is rejected for an unregistered agent', async () => {
     const service = new TestService({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
     const answer = await service.request('GET', '/me', { headers: { 'x-dev-did': new Signer().did } });
     expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringMatching('^registration') } });
   });
 
-  it('does not excuse a wrong signature', async () => {
+  it('X-Dev-Did does not excuse a wrong signature', async () => {
     const { service, by } = await withAgent({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
     const headers = {
       ...by.sign({ method: 'PUT', url: `${PUBLIC_URL}/me`, created: service.clock.seconds }),
@@ -356,7 +365,7 @@ describe('X-Dev-Did', () => {
     expect(await service.request('GET', '/me', { headers })).toMatchObject({ status: 401 });
   });
 
-  it('must name the signer if there is a signature', async () => {
+  it('X-Dev-Did must name the signer of a signed request', async () => {
     const { service, ann: by, bob: other } = await withTwoAgents({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
     expect(await service.request('GET', '/me', { by, headers: { 'x-dev-did': other.did } })).toMatchObject({
       status: 401,

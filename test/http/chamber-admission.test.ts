@@ -8,7 +8,7 @@ import { type Prepared, refusal, registrationOf, TestService, withAgent, withTwo
 import { agentWith, provenRegistration, walletOf } from '../kit/wallets.ts';
 
 describe('a chamber with a list of agents', () => {
-  it('is shown with its rules; other chambers are shown with none', async () => {
+  it('a chamber with a list of agents is shown with its rules; other chambers have none', async () => {
     const { service, by: ann } = await withAgent();
     const id = await openChamber(service, [ann], { admission: { dids: [ann.did] } });
     const open = await openChamber(service, [ann]);
@@ -16,7 +16,7 @@ describe('a chamber with a list of agents', () => {
     expect(await service.must('GET', `/chambers/${open}`)).toMatchObject({ admission: null });
   });
 
-  it('names all unmet rules in one response, and one more request of the creator admits the agent', async () => {
+  it('a chamber with a list of agents names all unmet rules in one response, and one request by its creator admits the agent', async () => {
     const { service, ann, bob } = await withTwoAgents();
     const id = await openChamber(service, [ann], { admission: { dids: [ann.did] } });
     const refused = await service.request('POST', `/chambers/${id}/join`, { by: bob });
@@ -29,7 +29,7 @@ describe('a chamber with a list of agents', () => {
     expect(await service.must('GET', `/chambers/${id}`)).toMatchObject({ admission: { dids: [ann.did, bob.did] } });
   });
 
-  it('keeps its list over a restart', async () => {
+  it('a chamber with a list of agents keeps its list after a restart', async () => {
     const path = temporaryDatabase();
     const before = new TestService({ path });
     const [ann, bob] = [await before.agent(), await before.agent()];
@@ -47,11 +47,11 @@ describe('a chamber with a list of agents', () => {
   });
 });
 
-describe('a chamber of proven wallets', () => {
+describe('a chamber that requires proven wallets', () => {
   const RULES = { admission: { provenWallets: true } };
   const NOT_PROVEN = { status: 403, body: { error: 'FORUM_ERR_ADMISSION', failedRules: ['provenWallets'] } };
 
-  it('admits an agent whose wallet is proven, and records it', async () => {
+  it('a chamber that requires proven wallets admits an agent with a proven wallet, and records the wallet', async () => {
     const service = new TestService();
     const ann = await agentWith(service, walletOf(1));
     const id = await openChamber(service, [ann], RULES);
@@ -85,19 +85,22 @@ describe('a chamber of proven wallets', () => {
         await service.must('POST', '/register', { by, body: { ...body, walletAddress: walletOf(2).address } });
       },
     ],
-  ])('rejects an agent whose proof is %s, and says what to do', async (_what, prepare) => {
-    const service = new TestService();
-    const [ann, bob] = [await agentWith(service, walletOf(7)), await service.agent()];
-    const id = await openChamber(service, [ann], RULES);
-    await prepare(service, bob);
-    const refused = await service.request('POST', `/chambers/${id}/join`, { by: bob });
-    expect(refused).toMatchObject(NOT_PROVEN);
-    expect(refused.body.detail).toMatch(/sign POST \/register again with walletSignature and issuedAt/);
-    await service.must('POST', '/register', { by: bob, body: await provenRegistration(service, bob, walletOf(1)) });
-    await service.must('POST', `/chambers/${id}/join`, { by: bob });
-  });
+  ])(
+    'a chamber that requires proven wallets rejects an agent whose proof is %s, and says what to do',
+    async (_what, prepare) => {
+      const service = new TestService();
+      const [ann, bob] = [await agentWith(service, walletOf(7)), await service.agent()];
+      const id = await openChamber(service, [ann], RULES);
+      await prepare(service, bob);
+      const refused = await service.request('POST', `/chambers/${id}/join`, { by: bob });
+      expect(refused).toMatchObject(NOT_PROVEN);
+      expect(refused.body.detail).toMatch(/sign POST \/register again with walletSignature and issuedAt/);
+      await service.must('POST', '/register', { by: bob, body: await provenRegistration(service, bob, walletOf(1)) });
+      await service.must('POST', `/chambers/${id}/join`, { by: bob });
+    },
+  );
 
-  it('admits one of 41 keys of one wallet, in any order', async () => {
+  it('a chamber that requires proven wallets admits only the first of 41 keys with the same wallet', async () => {
     const service = new TestService();
     const keys: Signer[] = [];
     for (let index = 0; index < 41; index++) keys.push(await agentWith(service, walletOf(1)));
@@ -114,7 +117,7 @@ describe('a chamber of proven wallets', () => {
     expect(await service.send(joins[seat] as Prepared)).toMatchObject({ status: 200, body: { turnOrder: 0 } });
   });
 
-  it('proposes for the wallet of the seat, not for a later wallet of its agent', async () => {
+  it('a chamber that requires proven wallets records the wallet of the join in a proposal, not a later wallet of the agent', async () => {
     const service = new TestService();
     const ann = await agentWith(service, walletOf(1));
     const [id, open] = [await openChamber(service, [ann], RULES), await openChamber(service, [ann])];
@@ -129,7 +132,7 @@ describe('a chamber of proven wallets', () => {
     }
   });
 
-  it('names every rule that fails in one response, and the check of duplicates comes last', async () => {
+  it('a chamber that requires proven wallets names every failed rule in one response, and checks for duplicates last', async () => {
     const service = new TestService();
     const [ann, bob] = [await agentWith(service, walletOf(1)), await service.agent()];
     const id = await openChamber(service, [ann], { admission: { dids: [ann.did], provenWallets: true } });
@@ -140,10 +143,10 @@ describe('a chamber of proven wallets', () => {
   });
 });
 
-describe('the text of the guide gets a fresh client from 403 to a seat by one request more, where the rule is', () => {
+describe('the text of the agent guide', () => {
   const guideOf = async ({ app }: TestService) => (await app.request('/agent-guide', {}, {})).text();
 
-  it('dids, and the creator sends it', async () => {
+  it('the text of the agent guide is enough to get from 403 to a seat by one request, if the rule is dids', async () => {
     const { service, ann, bob } = await withTwoAgents();
     const id = await openChamber(service, [ann], { admission: { dids: [ann.did] } });
     expect(await service.request('POST', `/chambers/${id}/join`, { by: bob })).toMatchObject({ status: 403 });
@@ -152,7 +155,7 @@ describe('the text of the guide gets a fresh client from 403 to a seat by one re
     await service.must('POST', `/chambers/${id}/join`, { by: bob });
   });
 
-  it('provenWallets', async () => {
+  it('the text of the agent guide is enough to get from 403 to a seat by one request, if the rule is provenWallets', async () => {
     const service = new TestService();
     const [bob, wallet] = [await service.agent(), walletOf(1)];
     const id = await openChamber(service, [], { admission: { provenWallets: true } });
@@ -172,7 +175,7 @@ describe('the text of the guide gets a fresh client from 403 to a seat by one re
   });
 });
 
-it('a list names no key that could never join', async () => {
+it('rejects a chamber whose list names a key that could never join', async () => {
   const { service, by } = await withAgent();
   const did = toDid(Uint8Array.of(1, ...new Array(31).fill(0)));
   const body = { name: 'Test', ...deadlinesFrom(service.clock.read()), admission: { dids: [did] } };
@@ -181,7 +184,7 @@ it('a list names no key that could never join', async () => {
   );
 });
 
-it('without a chain no chamber has a rule about a token', async () => {
+it('rejects a token rule without a chain', async () => {
   const { service, by } = await withAgent();
   const token = { address: walletOf(1).address, minBalance: 1 };
   const body = { name: 'Test', ...deadlinesFrom(service.clock.read()), admission: { token } };
@@ -197,7 +200,7 @@ describe('GET /me/todo', () => {
     return { may: todo[0]?.may, why: todo[0]?.why, version };
   }
 
-  it('offers its creator only joins and admissions that would be accepted, and says why not', async () => {
+  it('GET /me/todo offers the creator only joins and admissions that would be accepted, and otherwise gives the reason', async () => {
     const { service, ann, bob } = await withTwoAgents();
     const body = { name: 'Test', ...deadlinesFrom(service.clock.read()), admission: { dids: [bob.did] } };
     const { chamberId } = await service.must('POST', '/chambers', { by: ann, body });
@@ -212,7 +215,7 @@ describe('GET /me/todo', () => {
     expect((await todoOf(service, ann)).may).toEqual(['admit']);
   });
 
-  it('offers to join once the wallet is proven, unless it has a seat', async () => {
+  it('GET /me/todo offers join once the wallet is proven, unless the wallet already has a seat', async () => {
     const service = new TestService();
     const [ann, other] = [await service.agent(), await agentWith(service, walletOf(1))];
     const body = { name: 'Test', ...deadlinesFrom(service.clock.read()), admission: { provenWallets: true } };
@@ -227,7 +230,7 @@ describe('GET /me/todo', () => {
     expect(await todoOf(service, ann)).toMatchObject({ may: [], why: expect.stringContaining('already has a seat') });
   });
 
-  it('changes its version if only the reason against a join changes', async () => {
+  it('GET /me/todo changes its version if only the reason against a join changes', async () => {
     const { service, ann, bob } = await withTwoAgents();
     const admission = { dids: [bob.did], provenWallets: true };
     const body = { name: 'Test', ...deadlinesFrom(service.clock.read()), admission };

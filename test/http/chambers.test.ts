@@ -1,4 +1,4 @@
-// The views of chambers, ideas and allocations (specification, Endpoints).
+// Views of chambers, ideas and allocations (specification, Endpoints).
 import { describe, expect, it } from 'vitest';
 import { PHASES, toTimestamp } from '../../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom, enterPhase, openChamber, SALT } from '../kit/chambers.ts';
@@ -7,7 +7,7 @@ import type { Signer } from '../kit/signer.ts';
 import { refusal, TestService, withAgent, withTwoAgents } from '../kit/test-service.ts';
 
 describe('POST /chambers', () => {
-  it('opens a chamber in LOBBY; ids count from 1', async () => {
+  it('POST /chambers opens a chamber in LOBBY; ids count from 1', async () => {
     const { service, by } = await withAgent();
     const body = { name: 'First', ...deadlinesFrom(START) };
     expect(await service.must('POST', '/chambers', { by, body })).toEqual({ chamberId: 1, phase: 'LOBBY' });
@@ -17,7 +17,7 @@ describe('POST /chambers', () => {
   it.each([
     ['a lobby deadline that has passed', [0, 1, 2, 3, 4], 'lobbyDeadline', toTimestamp(START)],
     ['deadlines out of order', [1, 2, 3, 5, 4], 'allocateRevealDeadline', undefined],
-  ])('rejects %s', async (_what, hours, field, serviceTime) => {
+  ])('POST /chambers rejects %s', async (_what, hours, field, serviceTime) => {
     const service = new TestService();
     const body = { name: 'Test', ...deadlinesFrom(START, hours) };
     const refused = await service.request('POST', '/chambers', { by: await service.agent(), body });
@@ -28,7 +28,7 @@ describe('POST /chambers', () => {
 });
 
 describe('GET /chambers/:id', () => {
-  it('shows the whole chamber', async () => {
+  it('GET /chambers/:id shows the whole chamber', async () => {
     const { service, ann, bob } = await withTwoAgents();
     const id = await openChamber(service, [ann, bob], { minBackersForGraduation: 2, turnSeconds: 60 });
     await enterPhase(service, id, 'PROPOSAL');
@@ -70,7 +70,7 @@ describe('GET /chambers/:id', () => {
 });
 
 describe('GET /chambers', () => {
-  it('shows items newest first', async () => {
+  it('GET /chambers shows items newest first', async () => {
     const { service, by: ann } = await withAgent();
     await openChamber(service, [ann]);
     await openChamber(service, [ann, await service.agent()]);
@@ -82,7 +82,7 @@ describe('GET /chambers', () => {
     ]);
   });
 
-  it('returns 50 without a limit, and pages by before', async () => {
+  it('GET /chambers returns 50 items without a limit, and pages by before', async () => {
     const { service, by } = await withAgent();
     const body = { name: 'Test', ...deadlinesFrom(START) };
     for (let id = 1; id <= 53; id++) await service.must('POST', '/chambers', { by, body });
@@ -96,7 +96,7 @@ describe('GET /chambers', () => {
     expect(await ids('?before=1')).toEqual([]);
   });
 
-  it('filters by the current phase', async () => {
+  it('GET /chambers filters by the current phase', async () => {
     const service = new TestService();
     const first = await openChamber(service, []);
     service.clock.advance(HOUR / 2);
@@ -120,17 +120,17 @@ describe('GET /chambers', () => {
     ['/ideas?phase=LOBBY', 'phase: unknown'],
     ['/ideas/ABC?chamberid=1', 'chamberid: unknown query parameter; did you mean "chamberId"?'],
     ['/chambers?phsae=LOBBY', 'phsae: unknown query parameter; did you mean "phase"?'],
-  ])('rejects %s', async (path, detail) => {
+  ])('GET /chambers rejects %s', async (path, detail) => {
     expect(await new TestService().request('GET', path)).toMatchObject(refusal(400, 'FORUM_ERR_VALIDATION', detail));
   });
 
-  it.each(['/health?x=1', '/?x=1&x=2', '/docs?theme=dark'])('serves %s and ignores the query', async (path) => {
+  it.each(['/health?x=1', '/?x=1&x=2', '/docs?theme=dark'])('%s is served, and its query is ignored', async (path) => {
     const service = new TestService();
     expect((await service.app.request(path, {}, {})).status).toBe(200);
   });
 
   it.each(['?limit=0', '?limit=201', '?limit=ten', '?limit=', '?phase=lobby', '?phase=', '?before=-1', '?before=x'])(
-    'rejects %s by the name of the parameter',
+    'GET /chambers rejects %s and names the parameter',
     async (query) => {
       const name = query.slice(1, query.indexOf('='));
       expect(await new TestService().request('GET', `/chambers${query}`)).toMatchObject({
@@ -142,7 +142,7 @@ describe('GET /chambers', () => {
 });
 
 describe('ideas', () => {
-  /** Concurrent chambers with one idea each. */
+  /** Opens concurrent chambers with one idea each. */
   async function proposeIn(service: TestService, by: Signer, tickers: readonly string[]): Promise<readonly number[]> {
     const ids: number[] = [];
     for (const _ of tickers) ids.push(await openChamber(service, [by]));
@@ -154,7 +154,7 @@ describe('ideas', () => {
     return ids;
   }
 
-  /** Each idea gets its backer and graduates. */
+  /** Gives each idea a backer, so that it graduates. */
   async function back(service: TestService, by: Signer, ids: readonly number[]): Promise<void> {
     const phases = { commit: 'ALLOCATE_COMMIT', reveal: 'ALLOCATE_REVEAL' } as const;
     for (const operation of ['commit', 'reveal'] as const) {
@@ -166,7 +166,7 @@ describe('ideas', () => {
     }
   }
 
-  /** Deploys as the relayer does, after the end of the chamber. */
+  /** Records a deployment as the relayer does, after the end of the chamber. */
   async function deploy(service: TestService, id: number, graduatedAt: string): Promise<void> {
     await enterPhase(service, id, 'COMMITTED');
     const tokenAddress = `0x${`0${id}`.repeat(20)}`;
@@ -174,7 +174,7 @@ describe('ideas', () => {
     await service.forum.submit({ operation: 'record', chamberId: id, fact: { type: 'idea.deployed', payload } });
   }
 
-  it('are listed in their chamber at once, and in the list of all once they have a token', async () => {
+  it('ideas are listed in their chamber at once, and among all ideas once they have a token', async () => {
     const { service, by } = await withAgent();
     const [id = 0] = await proposeIn(service, by, ['Abc']);
     const idea = {
@@ -208,7 +208,7 @@ describe('ideas', () => {
     expect(await service.must('GET', `/chambers/${id}/ideas`)).toEqual([{ ...graduate, versions }]);
   });
 
-  it('are found by ticker: a graduate before others, then the newest, or the one of a chamber', async () => {
+  it('ideas are found by ticker: a graduated idea first, then the newest, or the idea of a given chamber', async () => {
     const { service, by } = await withAgent();
     const [first = 0, second = 0, third = 0] = await proposeIn(service, by, ['ABC', 'abc', 'Abc']);
     const found = async (query = '') => (await service.must('GET', `/ideas/ABC${query}`)).chamberId;
@@ -223,7 +223,7 @@ describe('ideas', () => {
     expect(await service.must('GET', '/ideas?limit=1')).toHaveLength(1);
   });
 
-  it('are found by the time of their proposal, then of their graduation, in any order of chambers', async () => {
+  it('ideas are ordered by the time of their proposal, then of their graduation, regardless of chamber order', async () => {
     const { service, by } = await withAgent();
     const [older, newer] = [await openChamber(service, [by]), await openChamber(service, [by])];
     await enterPhase(service, older, 'PROPOSAL');
@@ -245,7 +245,7 @@ describe('ideas', () => {
     ['/ideas/%F0%9F%98%80', 404],
     ['/ideas/ABC?chamberId=x', 400],
     ['/ideas?limit=0', 400],
-  ])('are rejected at %s with %i', async (path, status) => {
+  ])('ideas are rejected at %s with %i', async (path, status) => {
     const service = new TestService();
     await proposeIn(service, await service.agent(), ['ABC']);
     expect((await service.request('GET', path)).status).toBe(status);
@@ -253,7 +253,7 @@ describe('ideas', () => {
 });
 
 describe('allocations', () => {
-  it('are shown as committed, then as revealed with the tally', async () => {
+  it('allocations are shown as committed, then as revealed, with the tally', async () => {
     const { service, ann, bob } = await withTwoAgents();
     const id = await openChamber(service, [ann, bob]);
     await enterPhase(service, id, 'PROPOSAL');

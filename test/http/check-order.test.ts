@@ -1,4 +1,4 @@
-// The order of checks: a request with every fault is corrected fault by fault, and each error names the first one left.
+// The order of checks: a request with every fault is corrected one fault at a time, and each error names the first remaining fault.
 import { expect, it } from 'vitest';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
@@ -10,7 +10,7 @@ const UNKNOWN_IDEA = { comment: 'hm', ideaId: 'idea-9' };
 const NO_JSON = `${JSON.stringify(UNKNOWN_IDEA)}}`;
 const ANCIENT = 1_000_000_000;
 
-it('responds with the first failure', async () => {
+it('responds with the first failed check', async () => {
   const service = new TestService();
   const [holder, member, outsider] = [await service.agent(), await service.agent(), await service.agent()];
   const nobody = new Signer();

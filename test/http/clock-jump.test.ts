@@ -1,5 +1,5 @@
-// A machine's clock jumps: nothing is decided while it is in doubt, agents with the right time continue afterwards, and lines that were
-// written at a wrong time are sound and wait.
+// The machine's clock jumps: the service decides nothing while the clock is in doubt, agents with the right time continue afterwards, and
+// lines written at a wrong time are sound and wait.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { writeWholeLog } from '../../src/log/open-log.ts';
 import { resetClock } from '../../src/log/sql/maintenance.ts';
@@ -31,7 +31,7 @@ async function createChamber(by: Signer, ends = ENDS): Promise<number> {
   return (await service.must('POST', '/chambers', { by, body })).chamberId;
 }
 
-/** Time passes; the service reads its clock every two seconds. */
+/** Lets time pass; the service reads its clock every two seconds. */
 function pass(millis: number): void {
   for (let left = millis; left > 0; left -= 2 * SECOND) {
     clock.advance(Math.min(left, 2 * SECOND));
@@ -42,7 +42,7 @@ function pass(millis: number): void {
 const join = (by: Signer, id: number) => service.request('POST', `/chambers/${id}/join`, { by });
 const IN_DOUBT = { status: 503, body: { error: 'FORUM_ERR_UNAVAILABLE' } };
 
-/** The service logs the alert that the test causes. */
+/** Expects the alert that the test causes. */
 function expectAlert(reason: RegExp): void {
   const [alert] = service.defects.splice(0);
   expect((alert as Error).message).toMatch(reason);
@@ -57,7 +57,7 @@ beforeEach(async () => {
 });
 
 describe.each([2 * DAY, 365 * DAY, -2 * DAY])('a clock that is wrong by %i ms for three seconds', (millis) => {
-  it('is shown, stops only decisions, and has no lasting effect', async () => {
+  it('a short clock jump is reported, stops only decisions, and has no lasting effect', async () => {
     const id = await createChamber(ann);
     const before = service.prepare('POST', `/chambers/${id}/join`, { by: ann });
     const first = await service.send(before);
@@ -86,8 +86,8 @@ describe.each([2 * DAY, 365 * DAY, -2 * DAY])('a clock that is wrong by %i ms fo
   });
 });
 
-describe('a clock that was wrong for so long that the service accepted it', () => {
-  /** Two chambers, one of them with a move that was accepted meanwhile, by an agent that used the service's time. */
+describe('a wrong clock that the service has accepted', () => {
+  /** Opens two chambers. One has a move from that time, by an agent that used the service's time. */
   async function play() {
     const [touched, other] = [await createChamber(ann), await createChamber(ann)];
     const short = await createChamber(ann, [1, 2, 3, 4, 5]);
@@ -106,7 +106,7 @@ describe('a clock that was wrong for so long that the service accepted it', () =
     return { touched, other, short, future: future.chamberId as number };
   }
 
-  it('stops decisions until the log is reset; then chambers that are not in the future continue', async () => {
+  it('a wrong clock that the service has accepted stops decisions until reset-clock; then chambers without events in the future continue', async () => {
     const { touched, other, short, future } = await play();
     expect(await join(bob, touched)).toMatchObject(IN_DOUBT);
     expect((await service.request('GET', '/ready')).body.detail).toMatch(/17\d{4} s behind the log.*reset-clock/);
@@ -126,7 +126,7 @@ describe('a clock that was wrong for so long that the service accepted it', () =
     expect(await service.request('POST', `/chambers/${other}/pass`, { by: ann })).toMatchObject({ status: 200 });
   });
 
-  it('leaves lines that the auditor calls sound', async () => {
+  it('a wrong clock that the service has accepted leaves lines that the auditor calls sound', async () => {
     const { touched, future } = await play();
     await service.close();
     await reset();
@@ -138,7 +138,7 @@ describe('a clock that was wrong for so long that the service accepted it', () =
     }
   });
 
-  it('continues once the log is no longer in the future, and keeps its time after a restart', async () => {
+  it('a wrong clock that the service has accepted allows decisions once the log is no longer in the future, and keeps its time after a restart', async () => {
     const { future } = await play();
     await service.close();
     service = open();
@@ -149,7 +149,7 @@ describe('a clock that was wrong for so long that the service accepted it', () =
   });
 });
 
-it('a log whose time is not in the future is not reset', async () => {
+it('reset-clock rejects a log whose time is not in the future', async () => {
   await service.close();
   await expect(reset()).rejects.toThrow(/not in the future/);
 });

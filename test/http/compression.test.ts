@@ -1,4 +1,4 @@
-// Compression of documents with an ETag and of history as it is sent; other responses are not compressed.
+// Documents with an ETag are compressed once, history while it is sent, other responses not at all.
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import type { HttpBindings } from '@hono/node-server';
 import { Hono } from 'hono';
@@ -10,7 +10,7 @@ import { atEnd } from '../kit/temporary.ts';
 const DOCUMENT = JSON.stringify({ text: 'document '.repeat(1_000) });
 const LINES = `${JSON.stringify({ eventId: 1, text: 'line '.repeat(20_000) })}\n`.repeat(20);
 
-/** An app with some routes of the service, and the number of pages of history that were read. */
+/** Makes an app with some routes of the service that counts the history pages read. */
 function makeApp() {
   const app = new Hono<{ Bindings: Partial<HttpBindings> }>();
   compressHistory(app);
@@ -49,7 +49,7 @@ describe('a document', () => {
     [null, '', (bytes: Buffer) => bytes],
     [null, 'identity, *', (bytes: Buffer) => bytes],
     [null, 'gzip;q=0.0', (bytes: Buffer) => bytes],
-  ])('has the encoding %s for %j', async (encoding, accepted, decode) => {
+  ])('a document has the encoding %s for %j', async (encoding, accepted, decode) => {
     const { response, bytes } = await makeApp().read('/openapi.json', { 'accept-encoding': accepted });
     expect([response.headers.get('content-encoding'), response.headers.get('vary')]).toEqual([
       encoding,
@@ -58,7 +58,7 @@ describe('a document', () => {
     expect(decode(bytes).toString()).toBe(DOCUMENT);
   });
 
-  it('is not sent again to a client that has it', async () => {
+  it('a document is not sent again to a client that has its ETag', async () => {
     const { read } = makeApp();
     const etag = (await read('/openapi.json')).response.headers.get('etag') ?? '';
     const known = await read('/openapi.json', { 'if-none-match': `"x", ${etag}`, 'accept-encoding': 'br' });
@@ -68,7 +68,7 @@ describe('a document', () => {
 });
 
 describe('history', () => {
-  it('is compressed for clients that accept it, and has the same content', async () => {
+  it('history is compressed for clients that accept gzip, and has the same content', async () => {
     const { read } = makeApp();
     const { response, bytes } = await read('/events', { 'accept-encoding': 'br, gzip' });
     expect([response.headers.get('content-encoding'), response.headers.get('vary')]).toEqual([
@@ -78,12 +78,12 @@ describe('history', () => {
     expect(gunzipSync(bytes).toString()).toBe(LINES);
   });
 
-  it('is sent as stored to other clients', async () => {
+  it('history is sent as stored to other clients', async () => {
     const { response, bytes } = await makeApp().read('/events', { 'accept-encoding': 'br' });
     expect([response.headers.get('content-encoding'), bytes.toString()]).toEqual([null, LINES]);
   });
 
-  it('is read only as fast as the client reads, and not after the client is gone', async () => {
+  it('history is read only as fast as the client reads, and no longer once the client has disconnected', async () => {
     const { app, history } = makeApp();
     const response = await app.request('/events', { headers: { 'accept-encoding': 'gzip' } });
     const reader = response.body?.getReader();

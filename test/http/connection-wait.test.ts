@@ -1,4 +1,4 @@
-// New connections of an address over its budget of main-thread time are read later.
+// Delayed reads from new connections of an address that is over its budget of main-thread time.
 import type { Server } from 'node:http';
 import { afterEach, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
@@ -17,7 +17,7 @@ const NO_LIMIT = { perSecond: 1_000, burst: 1_000 };
 let server: Server | undefined;
 afterEach(() => server?.close());
 
-/** How long the second connection should wait, and when its first request is handled, in milliseconds. */
+/** Returns how long the second connection should wait, and after what time its first request is handled, in milliseconds. */
 async function secondConnection(trustedProxies: readonly string[], busyMillis: number) {
   const waits: number[] = [];
   const control = new RequestLimits({
@@ -27,7 +27,7 @@ async function secondConnection(trustedProxies: readonly string[], busyMillis: n
     workPerAddress: WORK,
     registrationsPerAddress: NO_LIMIT,
   });
-  const handedOver: number[] = [];
+  const handledAt: number[] = [];
   server = createHttpServer({
     fetch: () => {
       const until = performance.now() + busyMillis;
@@ -35,7 +35,7 @@ async function secondConnection(trustedProxies: readonly string[], busyMillis: n
       return new Response('ok');
     },
     requestLimit: (incoming) => {
-      handedOver.push(performance.now());
+      handledAt.push(performance.now());
       return control.reject(incoming);
     },
     connectionWait: (socket) => {
@@ -49,21 +49,21 @@ async function secondConnection(trustedProxies: readonly string[], busyMillis: n
   const first = await RawSocket.open(url);
   first.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
   await first.receive('200 OK');
-  const madeAt = performance.now();
+  const openedAt = performance.now();
   const second = await RawSocket.open(url);
   second.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(PIPELINED));
-  await expect.poll(() => handedOver.length, { timeout: 10_000 }).toBeGreaterThan(1);
+  await expect.poll(() => handledAt.length, { timeout: 10_000 }).toBeGreaterThan(1);
   for (const socket of [first, second]) socket.destroy();
-  return { wait: waits[1], readAfter: (handedOver[1] as number) - madeAt };
+  return { wait: waits[1], readAfter: (handledAt[1] as number) - openedAt };
 }
 
-it('is not read before the address has paid for what it took', async () => {
+it('a new connection is not read before its address is within its budget again', async () => {
   const { wait, readAfter } = await secondConnection([], BUSY_MS);
   expect(wait).toBeGreaterThan(0);
   expect(readAfter).toBeGreaterThan(0.9 * (wait as number));
 });
 
-it('is read at once if the address owes nothing, or is that of a proxy, whose requests count against others', async () => {
+it('a new connection is read at once if its address is within its budget, or belongs to a trusted proxy', async () => {
   expect(await secondConnection([], 0)).toMatchObject({ wait: 0 });
   expect(await secondConnection(['127.0.0.1'], BUSY_MS)).toMatchObject({ wait: 0 });
 });

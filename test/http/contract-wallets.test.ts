@@ -1,4 +1,4 @@
-// Wallets that are contracts (EIP-1271), or can be deployed as contracts (ERC-6492), on a real chain.
+// Contract wallets, deployed (EIP-1271) or not yet deployed (ERC-6492), on a real chain.
 import { encodeFunctionData, getAddress, type Hex, serializeErc6492Signature } from 'viem';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
@@ -68,7 +68,7 @@ const BLOCK = {
   blockHash: expect.stringMatching(/^0x[0-9a-f]{64}$/),
 };
 /** A contract that returns the magic value of EIP-1271 for any call. */
-async function yesWallet(): Promise<Hex> {
+async function alwaysValidWallet(): Promise<Hex> {
   const address: Hex = `0x${'a1'.repeat(20)}`;
   await rpc.request('anvil_setCode', [address, '0x631626ba7e60e01b60005260206000f3']);
   return address;
@@ -76,7 +76,7 @@ async function yesWallet(): Promise<Hex> {
 
 const SALT: Hex = `0x${'07'.repeat(32)}`;
 
-/** The address at which the factory would deploy OWNER's wallet, and the call. */
+/** The address at which the factory would deploy OWNER's wallet, and the deploying call. */
 async function counterfactual() {
   const abi = [
     {
@@ -91,8 +91,8 @@ async function counterfactual() {
   return { address: `0x${word.slice(-40)}`, data: call('deploy') };
 }
 
-describe('a wallet that is a contract', () => {
-  it('proves itself by EIP-1271, and the line names the block', async () => {
+describe('a contract wallet', () => {
+  it('a contract wallet is proven by EIP-1271, and the line names the block', async () => {
     const { service, by } = await open();
     const body = await bodyOf(service, by, wallet.address);
     await service.must('POST', '/register', { by, body });
@@ -102,7 +102,7 @@ describe('a wallet that is a contract', () => {
     });
   });
 
-  it('proves itself before it is deployed, by ERC-6492', async () => {
+  it('a contract wallet is proven before it is deployed, by ERC-6492', async () => {
     const { service, by } = await open();
     const { address, data } = await counterfactual();
     const { walletSignature: signature, ...body } = await bodyOf(service, by, address);
@@ -115,10 +115,10 @@ describe('a wallet that is a contract', () => {
   });
 
   it.each([0, 1, 31, 32])(
-    'proves itself by a signature of %i bytes, as those do that keep approvals on the chain',
+    'a contract wallet is proven by a signature of %i bytes, as used by wallets that store approvals on the chain',
     async (bytes) => {
       const { service, by } = await open();
-      // It returns the magic value of EIP-1271 for any call.
+      // The contract returns the magic value of EIP-1271 for any call.
       const address = `0x${'a1'.repeat(20)}`;
       await rpc.request('anvil_setCode', [address, '0x631626ba7e60e01b60005260206000f3']);
       const walletSignature = `0x${'5a'.repeat(bytes)}`;
@@ -137,7 +137,7 @@ describe('a wallet that is a contract', () => {
     },
   );
 
-  it('rejects another signer’s signature, as does an address without code, and the error shows the text', async () => {
+  it('a contract wallet and an address without code are rejected with another signer’s signature; the error shows the text to sign', async () => {
     const { service, by } = await open();
     const { address } = await counterfactual();
     for (const [body, problem] of [
@@ -151,7 +151,7 @@ describe('a wallet that is a contract', () => {
     }
   });
 
-  it('retires the key, and no other caller causes a call to the chain', async () => {
+  it('a contract wallet retires the key, and other callers cause no call to the chain', async () => {
     const { service, by, proxy } = await open();
     await service.must('POST', '/register', { by, body: await bodyOf(service, by, wallet.address) });
     const issuedAt = new Date(service.clock.read()).toISOString();
@@ -168,7 +168,7 @@ describe('a wallet that is a contract', () => {
     expect(await service.must('POST', path, { body })).toEqual({ eventId: 3 });
   });
 
-  it('makes no RPC call for a wallet that has a key, and delays no other request while the chain is slow', async () => {
+  it('a contract wallet delays no other request while the chain is slow; a wallet with a key causes no RPC call', async () => {
     const { service, by, proxy } = await open({ answerMillisMax: 200 });
     await service.must('POST', '/register', { by, body: await bodyOf(service, by, OWNER.address) });
     expect(proxy.requests).toEqual([]);
@@ -177,11 +177,11 @@ describe('a wallet that is a contract', () => {
     frozen.forum.useChain(never);
     const slow = await frozen.agent();
     void frozen.request('POST', '/register', { by: slow, body: await bodyOf(frozen, slow, wallet.address) });
-    // Other requests do not wait for it.
+    // Other requests do not wait for the chain.
     await openChamber(frozen, [await frozen.agent()]);
   });
 
-  it('is left open by an audit of lines alone', async () => {
+  it('a contract wallet is not evaluated by an audit of the lines alone', async () => {
     const { service, by } = await open();
     await service.must('POST', '/register', { by, body: await bodyOf(service, by, wallet.address) });
     await openChamber(service, [by]);
@@ -194,10 +194,10 @@ describe('a wallet that is a contract', () => {
   });
 });
 
-describe('an audit that asks the chain', () => {
+describe('an audit with a chain', () => {
   const asked = () => new AuditedChain(anvil.rpcUrl, []);
 
-  /** The auditor's verdict on the registration of an agent with a seat. */
+  /** Returns the auditor's verdict on the registration of a member. */
   async function registration(service: TestService, by: Signer, chain = asked()) {
     await openChamber(service, [by]);
     const { ndjson } = await service.log.readPage(by.did, 0, 100);
@@ -206,14 +206,14 @@ describe('an audit that asks the chain', () => {
     return { verdict, sentence: findings[0]?.sentence ?? note };
   }
 
-  it('verifies an approval stored on the chain, whose signature is empty', async () => {
+  it('an audit with a chain verifies an approval stored on the chain, whose signature is empty', async () => {
     const { service, by } = await open();
-    const body = { ...(await bodyOf(service, by, await yesWallet())), walletSignature: '0x' };
+    const body = { ...(await bodyOf(service, by, await alwaysValidWallet())), walletSignature: '0x' };
     await service.must('POST', '/register', { by, body });
     expect(await registration(service, by)).toMatchObject({ verdict: 'verified' });
   });
 
-  it('verifies a wallet that is a contract, and one that is not deployed yet', async () => {
+  it('an audit with a chain verifies a deployed contract wallet, and one that is not deployed yet', async () => {
     const deployed = await open();
     await deployed.service.must('POST', '/register', {
       by: deployed.by,
@@ -230,8 +230,8 @@ describe('an audit that asks the chain', () => {
 
   it.each([
     ['signature that the contract does not accept', () => wallet.address],
-    ['contract that accepts none', () => factory.address],
-  ])('finds a %s, which a lying service has recorded', async (_what, address) => {
+    ['contract that accepts no signature', () => factory.address],
+  ])('an audit with a chain finds a %s that a lying service has recorded', async (_what, address) => {
     const { service, by } = await open();
     const block = (await rpc.request('eth_getBlockByNumber', ['latest', false])) as { number: Hex; hash: Hex };
     service.forum.useChain({
@@ -261,7 +261,7 @@ describe('an audit that asks the chain', () => {
 });
 
 describe('without a chain', () => {
-  it('a contract cannot prove itself: 400 with the text', async () => {
+  it('a contract wallet cannot be proven: 400 with the text to sign', async () => {
     const { service, by } = await withAgent();
     const body = await bodyOf(service, by, wallet.address);
     expect(await service.request('POST', '/register', { by, body })).toMatchObject({ status: 400 });

@@ -1,4 +1,4 @@
-// Amendments, withdrawals, replies, stances and chambers that need company, over HTTP.
+// Amendments, withdrawals, replies, stances and minMembers, over HTTP.
 import { describe, expect, it } from 'vitest';
 import { toTimestamp } from '../../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
@@ -34,7 +34,7 @@ const ideasOf = ({ service, chamberId }: Debate) => service.must('GET', `/chambe
 const todoOf = async ({ service }: Debate, by: Signer) => (await service.must('GET', '/me/todo', { by })).todo[0];
 
 describe('an amendment', () => {
-  it('is in every view, with the event that made it', async () => {
+  it('an amendment is in every view, with its event', async () => {
     const debate = await inDebate();
     const { service, chamberId, ann, move } = debate;
     const { body } = await move(ann, 'amend', { ideaId: 'idea-1', name: 'One, better' });
@@ -55,7 +55,7 @@ describe('an amendment', () => {
     });
   });
 
-  it('sent again gets its first response', async () => {
+  it('an amendment gets its first response when it is sent again', async () => {
     const { service, chamberId, ann } = await inDebate();
     const body = { ideaId: 'idea-1', name: 'Better' };
     const request = service.prepare('POST', `/chambers/${chamberId}/amend`, { by: ann, body });
@@ -73,15 +73,20 @@ describe('an amendment', () => {
       { ideaId: 'idea-1' },
       refusal(400, 'FORUM_ERR_VALIDATION', 'body: needs a name or'),
     ],
-    ['of no idea', async () => {}, { ideaId: 'idea-4', name: 'N' }, refusal(404, 'FORUM_ERR_NOT_FOUND', 'idea-4')],
     [
-      "of Bob's",
+      'of a missing idea',
+      async () => {},
+      { ideaId: 'idea-4', name: 'N' },
+      refusal(404, 'FORUM_ERR_NOT_FOUND', 'idea-4'),
+    ],
+    [
+      "of Bob's idea",
       async () => {},
       { ideaId: 'idea-3', name: 'N' },
       refusal(403, 'FORUM_ERR_FORBIDDEN', 'proposer of idea-3'),
     ],
     [
-      'to the same',
+      'without a change',
       async () => {},
       { ideaId: 'idea-1', name: 'One' },
       refusal(409, 'FORUM_ERR_CONFLICT', 'already has this text'),
@@ -113,7 +118,7 @@ describe('an amendment', () => {
       { ideaId: 'idea-1', name: 'N' },
       refusal(403, 'FORUM_ERR_PHASE', 'expected phase DEBATE'),
     ],
-  ])('is rejected %s, and writes nothing', async (_title, prepare, body, expected) => {
+  ])('an amendment is rejected %s, and writes nothing', async (_title, prepare, body, expected) => {
     const debate = await inDebate();
     await prepare(debate);
     const before = await debate.service.lines(debate.chamberId);
@@ -123,7 +128,7 @@ describe('an amendment', () => {
 });
 
 describe('a withdrawal', () => {
-  it('is shown in every list, and final', async () => {
+  it('a withdrawal is final, and shown in every list', async () => {
     const debate = await inDebate();
     const { service, chamberId, ann, move } = debate;
     const { body } = await move(ann, 'withdraw', { ideaId: 'idea-1' });
@@ -134,7 +139,7 @@ describe('a withdrawal', () => {
     expect(await move(ann, 'withdraw', { ideaId: 'idea-1' })).toMatchObject(refusal(409, 'FORUM_ERR_CONFLICT'));
   });
 
-  it('leaves the ticker taken', async () => {
+  it('a withdrawal does not free the ticker', async () => {
     const service = new TestService();
     const by = await service.agent();
     const chamberId = await openChamber(service, [by]);
@@ -148,15 +153,15 @@ describe('a withdrawal', () => {
   });
 
   it.each<[string, object, ReturnType<typeof refusal>]>([
-    ['of no idea', { ideaId: 'idea-4' }, refusal(404, 'FORUM_ERR_NOT_FOUND')],
+    ['of a missing idea', { ideaId: 'idea-4' }, refusal(404, 'FORUM_ERR_NOT_FOUND')],
     ["of Bob's idea", { ideaId: 'idea-3' }, refusal(403, 'FORUM_ERR_FORBIDDEN')],
     ['without an idea', {}, refusal(400, 'FORUM_ERR_VALIDATION', 'ideaId: is required')],
-  ])('is rejected %s', async (_title, body, expected) => {
+  ])('a withdrawal is rejected %s', async (_title, body, expected) => {
     const { ann, move } = await inDebate();
     expect(await move(ann, 'withdraw', body)).toMatchObject(expected);
   });
 
-  it('keeps a reveal that names the idea out, and the idea from graduating', async () => {
+  it('a withdrawal prevents reveals from naming the idea, and the idea from graduating', async () => {
     const { service, chamberId, ann, bob, move } = await inDebate();
     await move(ann, 'withdraw', { ideaId: 'idea-1' });
     await enterPhase(service, chamberId, 'ALLOCATE_COMMIT');
@@ -189,7 +194,7 @@ describe('a withdrawal', () => {
 });
 
 describe('a comment', () => {
-  it.each([4, 8, 9])('may reply to event %i, a proposal, comment or amendment', async (replyTo) => {
+  it.each([4, 8, 9])('a comment may reply to event %i, a proposal, comment or amendment', async (replyTo) => {
     const { service, chamberId, ann, move } = await inDebate();
     await move(ann, 'debate', { comment: 'hm' });
     await move(ann, 'amend', { ideaId: 'idea-1', name: 'Better' });
@@ -197,20 +202,23 @@ describe('a comment', () => {
     expect(JSON.parse((await service.lines(chamberId)).at(-1) ?? '').payload).toMatchObject({ replyTo });
   });
 
-  it.each([1, 3, 6, 8, 9, 1_000_000])('is rejected as a reply to event %i, which is none of those', async (replyTo) => {
-    const { ann, move } = await inDebate();
-    await move(ann, 'withdraw', { ideaId: 'idea-2' });
-    expect(await move(ann, 'debate', { comment: 'so', replyTo })).toMatchObject(
-      refusal(404, 'FORUM_ERR_NOT_FOUND', `event ${replyTo}`),
-    );
-  });
+  it.each([1, 3, 6, 8, 9, 1_000_000])(
+    'a comment is rejected as a reply to event %i, which is not a proposal, comment or amendment',
+    async (replyTo) => {
+      const { ann, move } = await inDebate();
+      await move(ann, 'withdraw', { ideaId: 'idea-2' });
+      expect(await move(ann, 'debate', { comment: 'so', replyTo })).toMatchObject(
+        refusal(404, 'FORUM_ERR_NOT_FOUND', `event ${replyTo}`),
+      );
+    },
+  );
 
-  it('is judged by turn before the event that it replies to', async () => {
+  it('a comment is rejected for its turn before the event that it replies to is checked', async () => {
     const { bob, move } = await inDebate();
     expect(await move(bob, 'debate', { comment: 'so', replyTo: 1 })).toMatchObject(refusal(403, 'FORUM_ERR_TURN'));
   });
 
-  it('in a chamber that does not exist is not found, whatever it replies to', async () => {
+  it('a comment in a missing chamber is 404, whatever it replies to', async () => {
     const { service, ann } = await inDebate();
     const call = { by: ann, body: { comment: 'so', replyTo: 4 } };
     expect(await service.request('POST', '/chambers/99/debate', call)).toMatchObject(
@@ -218,7 +226,7 @@ describe('a comment', () => {
     );
   });
 
-  it('counts in the straw poll of its idea', async () => {
+  it('a comment counts in the straw poll of its idea', async () => {
     const debate = await inDebate();
     const { ann, bob, move } = debate;
     const stance = (by: Signer, stance: string) => move(by, 'debate', { ideaId: 'idea-1', comment: 'hm', stance });
@@ -241,15 +249,15 @@ describe('a comment', () => {
     [{ replyTo: 0 }, refusal(400, 'FORUM_ERR_VALIDATION', 'replyTo: ')],
     [{ replyTo: '4' }, refusal(400, 'FORUM_ERR_VALIDATION', 'replyTo: ')],
     [{ stance: 'for', ideaId: 'idea-2' }, refusal(409, 'FORUM_ERR_CONFLICT', 'idea-2 (TWO) was withdrawn')],
-  ])('with %j is rejected', async (options, expected) => {
+  ])('a comment with %j is rejected', async (options, expected) => {
     const { ann, move } = await inDebate();
     await move(ann, 'withdraw', { ideaId: 'idea-2' });
     expect(await move(ann, 'debate', { comment: 'hm', ...options })).toMatchObject(expected);
   });
 });
 
-describe('todo', () => {
-  it('offers amend and withdraw only with an own idea that is not withdrawn', async () => {
+describe('GET /me/todo', () => {
+  it('GET /me/todo offers amend and withdraw only to an agent with an idea that is not withdrawn', async () => {
     const debate = await inDebate();
     const { ann, bob, move } = debate;
     expect((await todoOf(debate, ann)).may).toEqual(['debate', 'amend', 'withdraw']);
@@ -260,7 +268,7 @@ describe('todo', () => {
     expect((await todoOf(debate, ann)).may).toEqual(['debate']);
   });
 
-  it('offers withdraw in PROPOSAL after a proposal, as long as the turn has a move left', async () => {
+  it('GET /me/todo offers withdraw in PROPOSAL after a proposal, while the turn has a move left', async () => {
     const service = new TestService();
     const by = await service.agent();
     const chamberId = await openChamber(service, [by], { movesPerTurn: 2 });
@@ -273,7 +281,7 @@ describe('todo', () => {
     expect(await may()).toEqual([]);
   });
 
-  it('is not misled by a text that looks like the mark of a withdrawal', async () => {
+  it('GET /me/todo is not misled by a text that imitates a withdrawn idea', async () => {
     const service = new TestService();
     const by = await service.agent();
     const chamberId = await openChamber(service, [by]);
@@ -284,7 +292,7 @@ describe('todo', () => {
   });
 });
 
-describe('a chamber that needs company', () => {
+describe('a chamber with minMembers', () => {
   async function lobby(members: number, changes = {}) {
     const service = new TestService();
     const agents = await Promise.all(Array.from({ length: members }, () => service.agent()));
@@ -295,7 +303,7 @@ describe('a chamber that needs company', () => {
   it.each([
     ['without rounds', {}],
     ['with rounds', { turnSeconds: 60, rounds: { proposal: 1, debate: 1 } }],
-  ])('is over at the end of LOBBY with too few members, %s', async (_title, pace) => {
+  ])('a chamber with minMembers is over at the end of LOBBY with too few members, %s', async (_title, pace) => {
     const { service, agents, chamberId, view } = await lobby(1, pace);
     const [by] = agents;
     const { deadlines, ...before } = await view();
@@ -321,13 +329,13 @@ describe('a chamber that needs company', () => {
     expect(await service.must('GET', `/chambers/${chamberId}/outcome`)).toMatchObject({ quorate: false, ideas: [] });
   });
 
-  it('goes on as any other once so many have joined', async () => {
+  it('a chamber with minMembers continues like any other once minMembers agents have joined', async () => {
     const { service, chamberId, view } = await lobby(2);
     await enterPhase(service, chamberId, 'PROPOSAL');
     expect(await view()).toMatchObject({ phase: 'PROPOSAL', quorate: true });
   });
 
-  it('is started only with so many', async () => {
+  it('a chamber with minMembers can be started only with minMembers members', async () => {
     const pace = { turnSeconds: 60, rounds: { proposal: 1, debate: 1 } };
     const { service, agents, chamberId } = await lobby(1, pace);
     const [by] = agents;
@@ -345,14 +353,14 @@ describe('a chamber that needs company', () => {
     [{ minMembers: 3, maxMembers: 2 }, 'minMembers: must not be more than maxMembers, which is 2'],
     [{ minMembers: 0 }, 'minMembers: must be an integer from 1 to 256'],
     [{ minMembers: 257 }, 'minMembers: must be an integer from 1 to 256'],
-  ])('is not created with %j', async (numbers, detail) => {
+  ])('a chamber with minMembers is not created with %j', async (numbers, detail) => {
     const service = new TestService();
     const body = { name: 'Test', ...deadlinesFrom(service.clock.read()), ...numbers };
     const answer = await service.request('POST', '/chambers', { by: await service.agent(), body });
     expect(answer).toMatchObject(refusal(400, 'FORUM_ERR_VALIDATION', detail));
   });
 
-  it('is created with a warning if its list has fewer agents', async () => {
+  it('a chamber with minMembers is created with a warning if its list has fewer agents', async () => {
     const service = new TestService();
     const by = await service.agent();
     const create = (minMembers: number) => {
@@ -364,4 +372,22 @@ describe('a chamber that needs company', () => {
     ]);
     expect(await create(1)).not.toHaveProperty('warnings');
   });
+});
+
+it.each([
+  ['withdraw', { ideaId: 'idea-1' }],
+  ['amend', { ideaId: 'idea-1', name: 'Better' }],
+])('%s is accepted up to the last millisecond of DEBATE, and rejected one millisecond later', async (path, body) => {
+  for (const [at, expected] of [
+    [-1, { status: 200 }],
+    [0, refusal(403, 'FORUM_ERR_PHASE')],
+  ] as const) {
+    const service = new TestService();
+    const by = await service.agent();
+    const id = await openChamber(service, [by]);
+    await enterPhase(service, id, 'PROPOSAL');
+    await service.must('POST', `/chambers/${id}/propose`, { by, body: { name: 'One', ticker: 'ONE' } });
+    service.clock.advance(2 * HOUR + at);
+    expect(await service.request('POST', `/chambers/${id}/${path}`, { by, body })).toMatchObject(expected);
+  }
 });

@@ -14,8 +14,8 @@ async function inDebate(options: ConstructorParameters<typeof TestService>[0] = 
   return { service, by, id, debate };
 }
 
-describe('the same request again', () => {
-  it('gets the first response', async () => {
+describe('a repeated request', () => {
+  it('a repeated request gets the first response', async () => {
     const { service, id, debate } = await inDebate();
     const first = await service.send(debate);
     const again = await service.send(debate);
@@ -23,14 +23,14 @@ describe('the same request again', () => {
     expect(await service.lines(id)).toHaveLength(4);
   });
 
-  it('gets it while the first one is still being written', async () => {
+  it('a repeated request gets the first response while the first request is still being written', async () => {
     const { service, id, debate } = await inDebate();
     const answers = await Promise.all([debate, debate, debate].map((request) => service.send(request)));
     expect(answers.map(({ status, body }) => [status, body])).toEqual(Array(3).fill([200, { eventId: 4 }]));
     expect(await service.lines(id)).toHaveLength(4);
   });
 
-  it("gets it with a proxy's signature, without it, and with another's", async () => {
+  it("a repeated request gets the first response with a proxy's signature, without one, and with another proxy's", async () => {
     const { service, id, debate } = await inDebate();
     const withLabel = (label: string): Prepared => {
       const { 'signature-input': input, signature } = debate.headers;
@@ -49,14 +49,14 @@ describe('the same request again', () => {
     expect(events[3]?.request?.signatureInput).toMatch(/^proxy=\("@authority"\), sig1=/);
   });
 
-  it('gets it when the signature is old and the phase has passed', async () => {
+  it('a repeated request gets the first response when the signature is old and the phase is over', async () => {
     const { service, debate } = await inDebate();
     await service.send(debate);
     service.clock.advance(3 * HOUR);
     expect(await service.send(debate)).toMatchObject({ status: 200, body: { eventId: 4 } });
   });
 
-  it('gets it when the turn is another member’s: a pass names the next agent as of then', async () => {
+  it('a repeated request gets the first response in another member’s turn: a pass still names the same next agent', async () => {
     const { service, by, id } = await inDebate();
     const pass = service.prepare('POST', `/chambers/${id}/pass`, { by });
     const first = await service.send(pass);
@@ -64,7 +64,7 @@ describe('the same request again', () => {
     expect((await service.send(pass)).body).toEqual(first.body);
   });
 
-  it('gets it after a restart', async () => {
+  it('a repeated request gets the first response after a restart', async () => {
     const path = temporaryDatabase();
     const { service, id, debate } = await inDebate({ path });
     const first = await service.send(debate);
@@ -74,7 +74,7 @@ describe('the same request again', () => {
     expect(await restarted.lines(id)).toHaveLength(4);
   });
 
-  it('gets it for every kind of command', async () => {
+  it('a repeated request gets the first response for every kind of command', async () => {
     const { service, by } = await withAgent();
     const signed = (method: string, path: string, body?: unknown) => service.prepare(method, path, { by, body });
     const once = async (request: Prepared) => {
@@ -91,7 +91,7 @@ describe('the same request again', () => {
     expect((await service.lines(id)).length).toBe(4);
   });
 
-  it('opens no second chamber', async () => {
+  it('a repeated request does not open a second chamber', async () => {
     const { service, by } = await withAgent();
     const deadline = new Date(service.clock.read() + HOUR).toISOString();
     const names = [
@@ -109,8 +109,8 @@ describe('the same request again', () => {
   });
 });
 
-describe('a request that was rejected', () => {
-  it('is decided again while it is fresh', async () => {
+describe('a rejected request', () => {
+  it('a rejected request is decided again when it is repeated while fresh', async () => {
     const { service, ann: first, bob: second } = await withTwoAgents();
     const id = await openChamber(service, [first, second]);
     await enterPhase(service, id, 'DEBATE');
@@ -121,7 +121,7 @@ describe('a request that was rejected', () => {
   });
 });
 
-describe('the log is public, so any client can replay its evidence', () => {
+describe('evidence replayed from the public log', () => {
   async function replay(service: TestService, event: MoveEvent) {
     const { request } = event;
     if (request === null) throw new Error('the event has no evidence');
@@ -135,7 +135,7 @@ describe('the log is public, so any client can replay its evidence', () => {
     return service.send({ method: request.method, path, body: request.body || undefined, headers });
   }
 
-  it('which changes nothing, at any line', async () => {
+  it('evidence replayed from the public log changes nothing, whichever line it comes from', async () => {
     const { service, id, debate } = await inDebate();
     await service.send(debate);
     const before = await service.lines(id);
@@ -144,7 +144,7 @@ describe('the log is public, so any client can replay its evidence', () => {
     expect(await service.must('GET', '/chambers')).toHaveLength(1);
   });
 
-  it('which does nothing on another service, where the agent is not registered or the address differs', async () => {
+  it('evidence replayed from the public log is rejected by another service, where the agent is not registered and the address differs', async () => {
     const { service, id, debate } = await inDebate();
     await service.send(debate);
     const [event] = (await service.events(id)).slice(-1);
@@ -153,8 +153,8 @@ describe('the log is public, so any client can replay its evidence', () => {
   });
 });
 
-describe('two equal moves', () => {
-  it('are two when their signatures differ by a nonce', async () => {
+describe('two identical moves', () => {
+  it('two identical moves count twice if their signatures have different nonces', async () => {
     const { service, by, id } = await inDebate();
     const path = `/chambers/${id}/debate`;
     const eventIds = [];

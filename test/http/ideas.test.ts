@@ -1,4 +1,4 @@
-// GET /chambers/:id/ideas of a chamber whose texts are megabytes.
+// GET /chambers/:id/ideas of a chamber with megabytes of text.
 import { expect, it } from 'vitest';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { buffersHeld } from '../kit/memory-held.ts';
@@ -7,7 +7,7 @@ import { call, newAgent, run } from '../kit/service.ts';
 const IDEAS = 128;
 const DESCRIPTION = '語'.repeat(8_192);
 
-it('lists all ideas of a full chamber, and keeps nothing of the text', async () => {
+it('lists all ideas of a full chamber, and keeps none of their texts in memory', async () => {
   const running = await run();
   const by = await newAgent(running);
   const chamber = { name: 'Full', ...deadlinesFrom(running.clock.read()) };

@@ -19,7 +19,7 @@ function me({ url, clock }: Running, by: Signer) {
 }
 
 describe('the values of a body', () => {
-  it('are limited to the number that auditors read in a line, for bodies of any size', async () => {
+  it('the values of a body are limited to the number that auditors allow in a line, for bodies of any size', async () => {
     const { running, by, id } = await runDebating({ MAX_BODY_BYTES: '1000000' });
     const debate = (values: number) => {
       const body = { comment: 'x', refinement: { a: new Array(values).fill(0) } };
@@ -35,7 +35,7 @@ describe('the values of a body', () => {
 });
 
 describe('the rate of an address', () => {
-  it('is rejected with 429 and Retry-After before any other check', async () => {
+  it('the rate of an address beyond the limit causes 429 with Retry-After before any other check', async () => {
     const { url } = await run({ RATE_PER_ADDRESS_PER_SECOND: '1', RATE_PER_ADDRESS_BURST: '3' });
     for (let request = 0; request < 3; request++) expect((await get(url, '/health')).status).toBe(200);
     const refused = await get(url, '/nowhere');
@@ -44,7 +44,7 @@ describe('the rate of an address', () => {
     expect(refused.headers.get('access-control-allow-origin')).toBe('*');
   });
 
-  it('counts handshakes', async () => {
+  it('the rate of an address includes handshakes', async () => {
     const running = await run({ RATE_PER_ADDRESS_PER_SECOND: '1', RATE_PER_ADDRESS_BURST: '1' });
     await get(running.url, '/health');
     expect(await subscribe(running, '/chambers/1/stream')).toMatchObject({ refusal: RATE_REFUSAL });
@@ -54,7 +54,7 @@ describe('the rate of an address', () => {
 describe('the rate of an agent', () => {
   const settings = { RATE_PER_DID_PER_SECOND: '1', RATE_PER_DID_BURST: '4' };
 
-  it('is rejected with 429 after the signature, and no other agent is', async () => {
+  it('the rate of an agent beyond the limit causes 429 after the signature check, and does not affect other agents', async () => {
     const running = await run(settings);
     const [busy, other] = [await newAgent(running), await newAgent(running)];
     for (let request = 0; request < 3; request++) expect((await me(running, busy)).status).toBe(200);
@@ -62,7 +62,7 @@ describe('the rate of an agent', () => {
     expect((await me(running, other)).status).toBe(200);
   });
 
-  it('cannot be exhausted by another caller in its name', async () => {
+  it('the rate of an agent cannot be exhausted by another caller in the agent’s name', async () => {
     const running = await run(settings);
     const agent = await newAgent(running);
     const forged = prepare('GET', '/me', { by: agent, publicUrl: 'http://elsewhere.test', now: running.clock.read() });
@@ -70,7 +70,7 @@ describe('the rate of an agent', () => {
     expect((await me(running, agent)).status).toBe(200);
   });
 
-  it('is not exhausted by replays of its moves: each gets its first response', async () => {
+  it('the rate of an agent is not exhausted by replays of the agent’s moves: each gets its first response', async () => {
     const running = await run(settings);
     const { url, clock } = running;
     const agent = await newAgent(running);
@@ -87,7 +87,7 @@ describe('the rate of an agent', () => {
 });
 
 describe('the changes of an account', () => {
-  it('are limited separately from its other requests, however they are made', async () => {
+  it('the changes of an account are limited separately from other requests, whichever endpoint makes them', async () => {
     const running = await run({ ACCOUNT_CHANGES_PER_DID_PER_MINUTE: '1', ACCOUNT_CHANGES_PER_DID_BURST: '2' });
     const { url, clock } = running;
     const [busy, other] = [await newAgent(running), await newAgent(running)];
@@ -107,7 +107,7 @@ describe('the changes of an account', () => {
 });
 
 describe('the streams of an address', () => {
-  it('are rejected beyond the limit, and accepted again when one ends', async () => {
+  it('the streams of an address are rejected beyond the limit, and accepted again once a stream ends', async () => {
     const { running, id } = await runDebating({ STREAMS_PER_ADDRESS_MAX: '2' });
     const path = `/chambers/${id}/stream?after=0`;
     const first = await consume(running, path);
@@ -122,7 +122,7 @@ describe('the streams of an address', () => {
     await untilAccepted(() => openSource(running, path));
   });
 
-  it('are not exhausted by failed handshakes', async () => {
+  it('the streams of an address are not exhausted by failed handshakes', async () => {
     const { running, id } = await runDebating({ STREAMS_PER_ADDRESS_MAX: '2' });
     for (let attempt = 0; attempt < 10; attempt++) {
       await subscribe(running, '/chambers/999/stream');
@@ -142,7 +142,7 @@ describe('the streams of an address', () => {
 });
 
 describe('unsigned registrations of new keys', () => {
-  it('are limited by address; a repeat of one is not counted', async () => {
+  it('unsigned registrations of new keys are limited by address; a repeated registration does not count', async () => {
     const { url } = await run({ REGISTRATIONS_PER_ADDRESS_PER_MINUTE: '1', REGISTRATIONS_PER_ADDRESS_BURST: '2' });
     const register = async (signer: Signer) => {
       const init = { method: 'POST', headers: { 'content-type': 'application/json' } };
@@ -158,7 +158,7 @@ describe('unsigned registrations of new keys', () => {
 });
 
 describe('pipelined requests', () => {
-  it('are started one at a time: streams behind another are not opened', async () => {
+  it('pipelined requests are started one at a time: a stream behind another is not opened', async () => {
     const { running, id } = await runDebating({ STREAMS_PER_ADDRESS_MAX: '3' });
     const path = `/chambers/${id}/stream?after=0`;
     const socket = await RawSocket.open(running.url);
@@ -171,7 +171,7 @@ describe('pipelined requests', () => {
     await untilAccepted(() => openSource(running, path));
   });
 
-  it('get their responses in order', async () => {
+  it('pipelined requests get their responses in order', async () => {
     const { running, id } = await runDebating();
     const socket = await RawSocket.open(running.url);
     const requests = [`/chambers/${id}`, '/nowhere', `/chambers/${id}/events`, '/health'];
@@ -183,7 +183,7 @@ describe('pipelined requests', () => {
 });
 
 describe('pipelined requests beyond the limit', () => {
-  it('end the connections that pipeline most; those with a few get their responses', async () => {
+  it('pipelined requests beyond the limit close the connections that pipeline most; connections with few requests get their responses', async () => {
     const { running, id } = await runDebating({ PIPELINED_REQUESTS_MAX: '20' });
     const stream = `GET /chambers/${id}/stream?after=0 HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`;
     const health = 'GET /health HTTP/1.1\r\nHost: x\r\n\r\n';
@@ -203,7 +203,7 @@ describe('pipelined requests beyond the limit', () => {
 });
 
 describe('connections', () => {
-  it('beyond the limit are closed, and open ones stay open', async () => {
+  it('connections beyond the limit are closed, and open ones stay open', async () => {
     const { url } = await run({ CONNECTIONS_MAX: '2' });
     const open = [await RawSocket.open(url), await RawSocket.open(url)];
     const third = await RawSocket.open(url);
@@ -214,9 +214,9 @@ describe('connections', () => {
   });
 
   it.each([
-    ['a head that does not come', 'GET /health HTTP/1.1\r\n', '408'],
-    ['a body that does not come', 'POST /register HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{', '408'],
-  ])('are closed after %s in time', async (_title, bytes, status) => {
+    ['an incomplete head', 'GET /health HTTP/1.1\r\n', '408'],
+    ['an incomplete body', 'POST /register HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{', '408'],
+  ])('connections with %s are closed in time', async (_title, bytes, status) => {
     const { url } = await run({ HEADERS_TIMEOUT_SECONDS: '1', REQUEST_TIMEOUT_SECONDS: '1' });
     const socket = await RawSocket.open(url);
     socket.write(bytes);
@@ -224,12 +224,12 @@ describe('connections', () => {
     expect(socket.received).toContain(`HTTP/1.1 ${status} `);
   });
 
-  it('are closed if nothing is sent', async () => {
+  it('connections are closed if the client sends nothing', async () => {
     const { url } = await run({ HEADERS_TIMEOUT_SECONDS: '1', REQUEST_TIMEOUT_SECONDS: '1' });
     await (await RawSocket.open(url)).closed;
   });
 
-  it('are closed if a response is not read', async () => {
+  it('connections are closed if the client does not read a response', async () => {
     const { running, id, debate } = await runDebating({ STALL_SECONDS: '1' });
     for (let move = 0; move < 100; move++) await debate('漢'.repeat(8_000));
     const [stalled, slow] = [await RawSocket.open(running.url), await RawSocket.open(running.url)];
@@ -246,7 +246,7 @@ describe('connections', () => {
     expect(slow.socket.closed).toBe(false);
   });
 
-  it('are closed when they are idle', async () => {
+  it('connections are closed when they are idle', async () => {
     const { url } = await run({ KEEP_ALIVE_SECONDS: '1' });
     const socket = await RawSocket.open(url);
     socket.write('GET /health HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -263,21 +263,21 @@ const FAR = Object.fromEntries(
 );
 
 describe('open chambers', () => {
-  it('of one agent beyond the limit are rejected', async () => {
+  it('open chambers of one agent beyond the limit are rejected', async () => {
     const { running, by } = await runDebating({ CHAMBERS_OPEN_PER_DID_MAX: '1' });
     const body = { name: 'Second' };
     await expect(call(running, by, ['POST', '/chambers', body])).rejects.toThrow('400');
     await expect(call(running, by, ['POST', '/chambers', { ...body, ...FAR }])).rejects.toThrow('409');
   });
 
-  it('are counted while others are being opened', async () => {
+  it('open chambers are counted even while others are being opened', async () => {
     const { running, by } = await runDebating({ CHAMBERS_OPEN_PER_DID_MAX: '2' });
     const open = (name: string) => call(running, by, ['POST', '/chambers', { name, ...FAR }]);
     const outcomes = await Promise.allSettled(['a', 'b', 'c', 'd', 'e', 'f'].map(open));
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   });
 
-  it('are not counted if they are rejected', async () => {
+  it('open chambers are not counted if their creation is rejected', async () => {
     const { running, by } = await runDebating({ CHAMBERS_OPEN_PER_DID_MAX: '2' });
     const refused = Array.from({ length: 5 }, (_, at) => call(running, by, ['POST', '/chambers', { name: `${at}` }]));
     const outcomes = Promise.allSettled(refused);
@@ -287,7 +287,7 @@ describe('open chambers', () => {
 });
 
 async function untilAccepted(open: () => Promise<unknown>): Promise<void> {
-  // The service sees the end a moment after the test.
+  // The service notices the end a moment after the test.
   await until(() =>
     open().then(
       () => true,

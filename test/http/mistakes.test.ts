@@ -1,4 +1,4 @@
-// Mistakes of signers: each is rejected, and can be fixed with only the error and the key.
+// Common mistakes of signers: each is rejected, and can be fixed with only the error and the key.
 import { describe, expect, it } from 'vitest';
 import { digestOf, type Signer } from '../kit/signer.ts';
 import { type Answer, PUBLIC_URL, refusal, withAgent } from '../kit/test-service.ts';
@@ -41,7 +41,7 @@ function attempt(by: Signer, created: number, mistake: Partial<Attempt>): Record
   };
 }
 
-/** The fix of a client that knows only its key, RFC 9421's two header forms and the error. */
+/** Signs again, as a client that knows only its key, RFC 9421's two header forms and the error. */
 function fix(by: Signer, { body: { serviceTime, expected } }: Answer, own: string): Record<string, string> {
   const seconds = String(Math.floor(Date.parse(serviceTime) / 1000));
   const base = (expected?.signatureBase ?? own)
@@ -59,21 +59,21 @@ function fix(by: Signer, { body: { serviceTime, expected } }: Answer, own: strin
 
 describe('a signature with a mistake is rejected, and can be fixed from the response alone', () => {
   it.each<[string, (parts: { did: string; created: number }) => Partial<Attempt> | 'no digest']>([
-    ['Content-Digest left out', () => 'no digest'],
-    ['the digest of the body as printed nicely', () => ({ digest: digestOf('{ "patch": { "style": "dry" } }') })],
-    ['another scheme than the one in use', () => ({ url: OTHER_SCHEME + PATH })],
-    ['the path signed without its host', () => ({ url: PATH })],
+    ['a missing Content-Digest', () => 'no digest'],
+    ['the digest of the formatted body', () => ({ digest: digestOf('{ "patch": { "style": "dry" } }') })],
+    ['a different URL scheme', () => ({ url: OTHER_SCHEME + PATH })],
+    ['a path without its host', () => ({ url: PATH })],
     [
-      'the components signed in another order than stated',
+      'components signed in a different order than stated',
       () => ({ components: ['@target-uri', '@method', 'content-digest'] }),
     ],
     ['base64url', () => ({ encode: (base64) => base64.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '') })],
     ['a line break at the end of the base', () => ({ ending: '\n' })],
-    ['the clock an hour slow', ({ did, created }) => ({ params: paramsOf(did, created - 3_600) })],
-    ['the method in lower case', () => ({ method: 'put' })],
-    ['alg left out', ({ did, created }) => ({ params: paramsOf(did, created).replace(';alg="ed25519"', '') })],
+    ['a clock that is an hour slow', ({ did, created }) => ({ params: paramsOf(did, created - 3_600) })],
+    ['a method in lower case', () => ({ method: 'put' })],
+    ['a missing alg', ({ did, created }) => ({ params: paramsOf(did, created).replace(';alg="ed25519"', '') })],
     ['another label', () => ({ label: 'sig' })],
-  ])('%s', async (_mistake, make) => {
+  ])('a signature with a mistake is rejected and can be fixed from the response: %s', async (_mistake, make) => {
     const { service, by } = await withAgent();
     const { seconds: created } = service.clock;
     const mistake = make({ did: by.did, created });

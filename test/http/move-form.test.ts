@@ -1,4 +1,4 @@
-// A new signed move has no place for free text besides its body: what the log keeps of it could not be withheld.
+// A new signed move may have free text only in its body: other text in the log could not be withheld.
 import { describe, expect, it } from 'vitest';
 import { openChamber } from '../kit/chambers.ts';
 import type { Signer } from '../kit/signer.ts';
@@ -23,7 +23,7 @@ describe('a signed move', () => {
     ['a nonce of 65 characters', { nonce: 'a'.repeat(65) }],
     ['a nonce in another alphabet', { nonce: 'my home address' }],
     ['a query', { query: '?note=x' }],
-  ])('is rejected with %s', async (_title, form) => {
+  ])('a signed move is rejected with %s', async (_title, form) => {
     const { service, by } = await withAgent();
     const id = await openChamber(service, [by]);
     for (const move of [`POST /chambers/${id}/join`, 'PUT /personality {"patch":{}}', 'POST /me/retire {}']) {
@@ -34,19 +34,19 @@ describe('a signed move', () => {
     expect(await service.lines(id)).toHaveLength(2);
   });
 
-  it('takes a nonce of 64 characters', async () => {
+  it('a signed move may have a nonce of 64 characters', async () => {
     const { service, by } = await withAgent();
     const nonce = `${'aZ09'.repeat(15)}_-_-`;
     const { status } = await signed(service, by, 'PUT /personality {"patch":{}}', { nonce });
     expect(status).toBe(200);
   });
 
-  it('is told of an absent chamber first', async () => {
+  it('a signed move to a missing chamber is 404, whatever its query and nonce', async () => {
     const { service, by } = await withAgent();
     expect(await signed(service, by, 'POST /chambers/9/join', { query: '?x=1' })).toMatchObject({ status: 404 });
   });
 
-  it('that only reads takes any query and nonce', async () => {
+  it('a signed read may have any query and nonce', async () => {
     const { service, by } = await withAgent();
     expect(await signed(service, by, 'GET /me', { nonce: 'a b', query: '?x=1' })).toMatchObject({ status: 200 });
   });

@@ -10,7 +10,7 @@ import { TestService, withAgent } from '../kit/test-service.ts';
 
 const TOKEN = `0x${'0a'.repeat(20)}`;
 
-/** A committed chamber whose only idea waits for its token. */
+/** Returns a committed chamber whose only idea waits for its token. */
 async function committedChamber() {
   const { service, by } = await withAgent();
   const id = await openChamber(service, [by], { topic: 'What to build' });
@@ -47,7 +47,7 @@ async function settledChamber() {
 }
 
 describe('the outcome', () => {
-  it('is 409 until the root is on the chain and each graduate has its token', async () => {
+  it('the outcome is 409 until the root is on the chain and each graduated idea has its token', async () => {
     const service = new TestService();
     const id = await openChamber(service, []);
     const open = await service.request('GET', `/chambers/${id}/outcome`);
@@ -71,7 +71,7 @@ describe('the outcome', () => {
     ]);
   });
 
-  it('says in Retry-After when to retry: before the reveals end, and every 3 seconds while the chain is awaited', async () => {
+  it('the outcome has Retry-After: until the reveals end, then 3 seconds while it waits for the chain', async () => {
     const service = new TestService();
     const id = await openChamber(service, []);
     const asked = async () => (await service.request('GET', `/chambers/${id}/outcome`)).headers.get('retry-after');
@@ -86,7 +86,7 @@ describe('the outcome', () => {
     expect([pending.headers.get('retry-after'), pending.body.retryAfter]).toEqual(['3', undefined]);
   });
 
-  it('is canonical JSON, made from the lines alone', async () => {
+  it('the outcome is canonical JSON, computed from the lines alone', async () => {
     const { service, by, id, get } = await settledChamber();
     const response = await get();
     const text = await response.text();
@@ -105,7 +105,7 @@ describe('the outcome', () => {
     expect('view' in outcome && outcomeText(outcome.view)).toBe(text);
   });
 
-  it('is cacheable for a year, and has a tag', async () => {
+  it('the outcome is cacheable for a day, and has an ETag', async () => {
     const { service, get } = await settledChamber();
     const { headers } = await get();
     const tag = headers.get('etag') ?? '';
@@ -120,7 +120,7 @@ describe('the outcome', () => {
     expect((await get({ 'if-none-match': 'W/"other"' })).status).toBe(200);
   });
 
-  it('is the same with gzip, and HEAD has its headers', async () => {
+  it('the outcome has the same content with gzip, and the same headers with HEAD', async () => {
     const { get } = await settledChamber();
     const plain = await get();
     const packed = await get({ 'accept-encoding': 'br, gzip' });
@@ -130,7 +130,7 @@ describe('the outcome', () => {
     expect([head.status, await head.text(), head.headers.get('etag')]).toEqual([200, '', plain.headers.get('etag')]);
   });
 
-  it('does not change when a transaction is sent again later', async () => {
+  it('the outcome does not change when a transaction is sent again later', async () => {
     const { service, id: chamberId, get } = await settledChamber();
     const before = await get();
     await service.forum.submit({ operation: 'record', chamberId, fact: submitted('0x01') });
@@ -140,7 +140,7 @@ describe('the outcome', () => {
     expect(await after.text()).toBe(await before.text());
   });
 
-  it('ignores the query, as endpoints without parameters do', async () => {
+  it('the outcome ignores the query, as endpoints without parameters do', async () => {
     const { service, path } = await settledChamber();
     expect((await service.request('GET', `${path}?x=1`)).status).toBe(200);
   });

@@ -22,7 +22,7 @@ async function stage(changes: Readonly<Record<string, unknown>> = {}, count = 2,
 const error = (code: string) => expect.objectContaining({ error: `FORUM_ERR_${code}` });
 
 describe('a chamber with rounds', () => {
-  it('ends each phase with the event that completes it', async () => {
+  it('a chamber with rounds ends each phase with the event that completes it', async () => {
     const { service, id, members, act, view } = await stage();
     const [ann, bob] = members;
     const latest = deadlinesFrom(START);
@@ -87,7 +87,7 @@ describe('a chamber with rounds', () => {
     expect(await view()).toMatchObject({ phase: 'COMMITTED' });
   });
 
-  it('is listed with the current end of its phase if ends=1 is sent', async () => {
+  it('a chamber with rounds is listed with the current end of its phase if the query has ends=1', async () => {
     const { service, id, members, act } = await stage();
     const listed = (query: string) => service.must('GET', `/chambers${query}`);
     const latest = deadlinesFrom(START);
@@ -105,7 +105,7 @@ describe('a chamber with rounds', () => {
     expect(await service.request('GET', '/chambers?ends=0')).toMatchObject({ status: 400, body: error('VALIDATION') });
   });
 
-  it('starts when it is full', async () => {
+  it('a chamber with rounds leaves LOBBY when it is full', async () => {
     const { members, act, view } = await stage({ maxMembers: 2 });
     expect(await view()).toMatchObject({
       phase: 'PROPOSAL',
@@ -115,7 +115,7 @@ describe('a chamber with rounds', () => {
     expect((await act('start', members[0])).body).toEqual(error('PHASE'));
   });
 
-  it('moves on when the last turn runs out', async () => {
+  it('a chamber with rounds ends the phase when the last turn expires', async () => {
     const { service, id, members, act, view } = await stage();
     await act('start', members[0]);
     service.clock.advance(120_000 - 1);
@@ -126,7 +126,7 @@ describe('a chamber with rounds', () => {
     expect(todo).toMatchObject([{ chamberId: id, must: 'pass', may: ['debate'], phaseEndsAt: iso(START + 240_000) }]);
   });
 
-  it('is started by its creator only, once it has a member', async () => {
+  it('a chamber with rounds can be started only by its creator, once it has a member', async () => {
     const { service, members, act } = await stage();
     expect(await act('start', members[1])).toMatchObject({ status: 403, body: error('FORBIDDEN') });
     const body = { name: 'Empty', ...deadlinesFrom(START), ...PACE };
@@ -138,7 +138,7 @@ describe('a chamber with rounds', () => {
     expect(refused).toMatchObject({ status: 400, body: error('VALIDATION') });
   });
 
-  it('offers its creator to start it', async () => {
+  it('a chamber with rounds offers start to its creator', async () => {
     const { service, members } = await stage();
     expect((await service.must('GET', '/me/todo', { by: members[0] })).todo).toMatchObject([
       { must: 'wait', may: ['start'] },
@@ -146,7 +146,7 @@ describe('a chamber with rounds', () => {
     expect((await service.must('GET', '/me/todo', { by: members[1] })).todo).toMatchObject([{ must: 'wait', may: [] }]);
   });
 
-  it('is the same after a restart', async () => {
+  it('a chamber with rounds has the same state after a restart', async () => {
     const path = temporaryDatabase();
     const { service, id, members, act, view } = await stage({}, 2, new TestService({ path }));
     await act('start', members[0]);
@@ -159,7 +159,7 @@ describe('a chamber with rounds', () => {
 });
 
 describe('movesPerTurn', () => {
-  it('limits the moves of a turn, also in a chamber without rounds', async () => {
+  it('movesPerTurn limits the moves of a turn, even in a chamber without rounds', async () => {
     const { service, members, act } = await stage({ rounds: undefined, movesPerTurn: 2 });
     const [ann, bob] = members;
     service.clock.set(Date.parse(deadlinesFrom(START).lobbyDeadline));
@@ -192,12 +192,12 @@ describe('the creation of a chamber', () => {
     [{ rounds: { proposal: 1, debate: 1 } }, 'rounds: needs turnSeconds'],
     [{ movesPerTurn: 0 }, 'movesPerTurn'],
     [{ movesPerTurn: 101 }, 'movesPerTurn'],
-  ])('rejects %j', async (changes, detail) => {
+  ])('the creation of a chamber rejects %j', async (changes, detail) => {
     const body = { error: 'FORUM_ERR_VALIDATION', detail: expect.stringContaining(detail) };
     expect(await create(changes)).toMatchObject({ status: 400, body });
   });
 
-  it('warns of turns that do not fit into a phase', async () => {
+  it('the creation of a chamber warns about turns that do not fit into a phase', async () => {
     const { status, body } = await create({ turnSeconds: 1_801, maxMembers: 2 });
     expect({ status, body }).toMatchObject({ status: 200, body: { chamberId: 1, phase: 'LOBBY' } });
     expect(body.warnings).toHaveLength(2);

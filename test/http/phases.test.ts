@@ -66,23 +66,26 @@ const rows = TABLE.trim()
   .map((line) => line.trim().split(/ +/) as unknown as Row);
 
 describe('a move', () => {
-  it.each(rows)('%s in %s answers %s, %s, %s, %s', async (operation, when, unsigned, nonMember, member, holder) => {
-    const service = new TestService();
-    const [first, second, outsider] = [await service.agent(), await service.agent(), await service.agent()];
-    const chamberId = await openChamber(service, [first, second]);
-    if (operation === 'reveal') await commitBoth(service, chamberId, { when, members: [first, second] });
-    await enter(service, chamberId, when);
-    const outcomes = [];
-    for (const by of [undefined, outsider, second, first]) {
-      const body = bodyOf(operation, chamberId, by ?? first);
-      const answer = await service.request('POST', chamberMoves[operation].path.replace(':id', String(chamberId)), {
-        by,
-        body,
-      });
-      outcomes.push([answer.status, answer.body.error]);
-    }
-    expect(outcomes).toEqual([unsigned, nonMember, member, holder].map(expectation));
-  });
+  it.each(rows)(
+    'the move %s in %s returns %s, %s, %s, %s',
+    async (operation, when, unsigned, nonMember, member, holder) => {
+      const service = new TestService();
+      const [first, second, outsider] = [await service.agent(), await service.agent(), await service.agent()];
+      const chamberId = await openChamber(service, [first, second]);
+      if (operation === 'reveal') await commitBoth(service, chamberId, { when, members: [first, second] });
+      await enter(service, chamberId, when);
+      const outcomes = [];
+      for (const by of [undefined, outsider, second, first]) {
+        const body = bodyOf(operation, chamberId, by ?? first);
+        const answer = await service.request('POST', chamberMoves[operation].path.replace(':id', String(chamberId)), {
+          by,
+          body,
+        });
+        outcomes.push([answer.status, answer.body.error]);
+      }
+      expect(outcomes).toEqual([unsigned, nonMember, member, holder].map(expectation));
+    },
+  );
 });
 
 function expectation(outcome: Outcome): readonly [number, string | undefined] {
@@ -97,7 +100,7 @@ async function enter(service: TestService, chamberId: number, when: When): Promi
 
 const REVEALING: readonly When[] = ['ALLOCATE_REVEAL', 'CLOSED', 'COMMITTED'];
 
-/** Rows about a later time need a commitment. */
+/** Rows about later phases need a commitment. */
 async function commitBoth(
   service: TestService,
   chamberId: number,

@@ -1,4 +1,4 @@
-// Proofs for light readers: right ones pass every verifier, including OpenZeppelin's on a chain, wrong ones none.
+// Proofs for light readers: every verifier, including OpenZeppelin's on a chain, accepts right proofs and rejects wrong ones.
 import { readFileSync } from 'node:fs';
 import { type Abi, createPublicClient, createWalletClient, type Hex, http } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
@@ -19,7 +19,7 @@ interface Proof {
   readonly eventCount: number;
 }
 
-/** A chamber with that many moves: its creation and joins. */
+/** Opens a chamber with the given number of moves: its creation and joins. */
 async function chamberOf(moves: number) {
   const service = new TestService();
   const members = [];
@@ -33,25 +33,28 @@ const holds = ({ eventId, leaf, proof, root, eventCount: size }: Proof) =>
   verifyInclusion({ leaf: fromHex(leaf), eventId, size, proof: proof.map(fromHex), root: fromHex(root) });
 
 describe('GET /chambers/:id/events/:eventId/proof', () => {
-  test.each([2, 3, 7, 8, 11])('proves every event of a chamber of %i moves', async (moves) => {
-    const { service, chamberId, get, proofOf } = await chamberOf(moves);
-    const { root } = await get('/merkle-preview');
-    const lines = await service.lines(chamberId);
-    for (const [index, line] of lines.entries()) {
-      const proof = await proofOf(index + 1);
-      expect(proof).toMatchObject({
-        eventId: index + 1,
-        leaf: toHex(leafHash(Buffer.from(line))),
-        root,
-        eventCount: moves,
-      });
-      expect(holds(proof)).toBe(true);
-      expect(holds({ ...proof, leaf: root })).toBe(false);
-      expect(holds({ ...proof, proof: proof.proof.slice(1) })).toBe(false);
-    }
-  });
+  test.each([2, 3, 7, 8, 11])(
+    'GET /chambers/:id/events/:eventId/proof proves every event of a chamber of %i moves',
+    async (moves) => {
+      const { service, chamberId, get, proofOf } = await chamberOf(moves);
+      const { root } = await get('/merkle-preview');
+      const lines = await service.lines(chamberId);
+      for (const [index, line] of lines.entries()) {
+        const proof = await proofOf(index + 1);
+        expect(proof).toMatchObject({
+          eventId: index + 1,
+          leaf: toHex(leafHash(Buffer.from(line))),
+          root,
+          eventCount: moves,
+        });
+        expect(holds(proof)).toBe(true);
+        expect(holds({ ...proof, leaf: root })).toBe(false);
+        expect(holds({ ...proof, proof: proof.proof.slice(1) })).toBe(false);
+      }
+    },
+  );
 
-  test('finds nothing outside the tree', async () => {
+  test('GET /chambers/:id/events/:eventId/proof is 404 outside the tree', async () => {
     const { service, chamberId } = await chamberOf(3);
     await enterPhase(service, chamberId, 'COMMITTED');
     for (const path of [
@@ -68,7 +71,7 @@ describe('GET /chambers/:id/events/:eventId/proof', () => {
     }
   });
 
-  test('names its log', async () => {
+  test('GET /chambers/:id/events/:eventId/proof has the Log-Id', async () => {
     const { service } = await chamberOf(2);
     const { headers } = await service.request('GET', '/chambers/1/events/1/proof');
     expect(headers.get('log-id')).toBe(service.log.logId);
@@ -79,7 +82,7 @@ describe('GET /chambers/:id/consistency', () => {
   const moves = 9;
   const sizes = Array.from({ length: moves }, (_, index) => index + 1);
 
-  test('proves every earlier tree to be the beginning of every later one, and no other', async () => {
+  test('GET /chambers/:id/consistency proves every earlier tree to be a prefix of every later one, and no other', async () => {
     const { get } = await chamberOf(moves);
     const last = await get(`/consistency?from=${moves}&to=${moves}`);
     for (const to of sizes) {
@@ -106,14 +109,14 @@ describe('GET /chambers/:id/consistency', () => {
     '?from=a&to=2',
     '?from=1.5&to=2',
     '?from=-1&to=2',
-  ])('rejects %j', async (query) => {
+  ])('GET /chambers/:id/consistency rejects %j', async (query) => {
     const { service } = await chamberOf(moves);
     expect(await service.request('GET', `/chambers/1/consistency${query}`)).toMatchObject(
       refusal(400, 'FORUM_ERR_VALIDATION', /^(from|to): /),
     );
   });
 
-  test('is 404 for a missing chamber', async () => {
+  test('GET /chambers/:id/consistency is 404 for a missing chamber', async () => {
     const { service } = await chamberOf(2);
     expect(await service.request('GET', '/chambers/2/consistency?from=1&to=1')).toMatchObject({ status: 404 });
   });
@@ -140,13 +143,16 @@ describe('OpenZeppelin’s MerkleProof on a chain', () => {
   });
   afterAll(() => node.kill());
 
-  test.each([2, 5, 8])('takes the proofs of a chamber of %i moves, and no wrong ones', async (moves) => {
-    const { proofOf } = await chamberOf(moves);
-    for (let eventId = 1; eventId <= moves; eventId++) {
-      const { proof, root, leaf } = await proofOf(eventId);
-      expect(await isOnChain(proof, root, leaf)).toBe(true);
-      expect(await isOnChain(proof, root, root)).toBe(false);
-      expect(await isOnChain(proof.slice(1), root, leaf)).toBe(false);
-    }
-  });
+  test.each([2, 5, 8])(
+    'OpenZeppelin’s MerkleProof on a chain accepts the proofs of a chamber of %i moves, and rejects wrong ones',
+    async (moves) => {
+      const { proofOf } = await chamberOf(moves);
+      for (let eventId = 1; eventId <= moves; eventId++) {
+        const { proof, root, leaf } = await proofOf(eventId);
+        expect(await isOnChain(proof, root, leaf)).toBe(true);
+        expect(await isOnChain(proof, root, root)).toBe(false);
+        expect(await isOnChain(proof.slice(1), root, leaf)).toBe(false);
+      }
+    },
+  );
 });

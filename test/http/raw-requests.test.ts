@@ -1,4 +1,4 @@
-// Requests as bytes on a socket: ambiguous requests are rejected, and every error has the usual form.
+// Raw bytes on a socket: ambiguous requests are rejected, and every error has the usual form.
 import { channel } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -70,7 +70,7 @@ describe('an ambiguous request', () => {
       'a length and chunks',
       `POST /register HTTP/1.1\r\n${HOST}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n${END}{}`,
     ],
-  ])('is rejected: %s', async (_what, bytes) => {
+  ])('an ambiguous request is rejected: %s', async (_what, bytes) => {
     const { status, head, body } = parse(await sendRaw(running.url, bytes));
     expect(status).toBe(400);
     expect(head).toContain('access-control-allow-origin: *');
@@ -86,7 +86,7 @@ describe('an ambiguous request', () => {
     ],
     ['an unknown expectation', `GET / HTTP/1.1\r\n${HOST}Expect: miracles\r\n${END}`, 417, 'FORUM_ERR_VALIDATION'],
     [
-      'an expectation that has more than 100-continue',
+      'an Expect header with more than 100-continue',
       `GET / HTTP/1.1\r\n${HOST}Expect: y 100-continue\r\n${END}`,
       417,
       'FORUM_ERR_VALIDATION',
@@ -94,18 +94,18 @@ describe('an ambiguous request', () => {
     ['a proxy request', `CONNECT forum.test:443 HTTP/1.1\r\n${HOST}${END}`, 405, 'FORUM_ERR_METHOD'],
     ['a method that no path allows', `TRACE / HTTP/1.1\r\n${HOST}${END}`, 405, 'FORUM_ERR_METHOD'],
     [
-      'a body that says it is too long',
+      'a body that is declared too long',
       `POST /register HTTP/1.1\r\n${HOST}Content-Length: 70000\r\n${END}`,
       413,
       'FORUM_ERR_TOO_LARGE',
     ],
     [
-      'a body that turns out too long',
+      'a body that exceeds the limit while it arrives',
       `POST /register HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n${END}11170\r\n${'x'.repeat(0x11170)}\r\n0\r\n\r\n`,
       413,
       'FORUM_ERR_TOO_LARGE',
     ],
-  ])('is rejected: %s', async (_what, bytes, expected, error) => {
+  ])('an ambiguous request is rejected: %s', async (_what, bytes, expected, error) => {
     const { status, head, body } = parse(await sendRaw(running.url, bytes));
     expect([status, JSON.parse(body).error]).toEqual([expected, error]);
     expect(head).toContain('access-control-allow-origin: *');
@@ -116,17 +116,20 @@ describe('an ambiguous request', () => {
 describe('a version of HTTP other than 1.0 and 1.1', () => {
   const running = sharedService();
 
-  it.each(['HTTP/2.0', 'HTTP/1.2'])('is named in the error: %s', async (version) => {
-    const { body } = parse(await sendRaw(running.url, `GET / ${version}\r\n${HOST}${END}`));
-    expect(JSON.parse(body).detail).toBe('only HTTP/1.1 and HTTP/1.0 are supported');
-  });
+  it.each(['HTTP/2.0', 'HTTP/1.2'])(
+    'a version of HTTP other than 1.0 and 1.1 is named in the error: %s',
+    async (version) => {
+      const { body } = parse(await sendRaw(running.url, `GET / ${version}\r\n${HOST}${END}`));
+      expect(JSON.parse(body).detail).toBe('only HTTP/1.1 and HTTP/1.0 are supported');
+    },
+  );
 });
 
 describe('a Host header', () => {
   const running = sharedService();
 
   it.each(['127.0.0.1:80', 'localhost', 'forum.test.', 'my_host', '[::1]:8080', 'xn--bcher-kva.test', 'a-b.c1'])(
-    'may be %s, again and again',
+    'a Host header may repeatedly be %s',
     async (host) => {
       for (let request = 0; request < 2; request++) {
         expect(parse(await sendRaw(running.url, `GET / HTTP/1.1\r\nHost: ${host}\r\n${END}`)).status).toBe(200);
@@ -134,7 +137,7 @@ describe('a Host header', () => {
     },
   );
 
-  it('that was accepted is accepted after a hundred others, and an invalid one is rejected', async () => {
+  it('a Host header is still accepted after a hundred other values, and an invalid one is still rejected', async () => {
     const { url } = await run();
     const socket = await RawSocket.open(url);
     for (let host = 0; host < 150; host++) socket.write(`GET / HTTP/1.1\r\nHost: h${host}.test\r\n\r\n`);
@@ -157,7 +160,7 @@ describe('the head of a request', () => {
     ['many short lines', 'a: b\r\n'],
     ['long names', `${'n'.repeat(50)}: b\r\n`],
     ['long values', `a: ${'v'.repeat(400)}\r\n`],
-  ])('counts as it was sent, with its separators: %s', async (_what, line) => {
+  ])('the size of a request head includes its separators as sent: %s', async (_what, line) => {
     const { url } = await run({ HEADER_BYTES_MAX: '4096' });
     const [fits, over] = [pad(4_096, line), pad(4_097, line)];
     expect([fits.length, over.length]).toEqual([4_096, 4_097]);
@@ -169,14 +172,14 @@ describe('the head of a request', () => {
     ]);
   });
 
-  it('counts in a handshake too', async () => {
+  it('the head of a handshake has the same limit', async () => {
     const { url } = await run({ HEADER_BYTES_MAX: '4096' });
     const bytes = `${HANDSHAKE}${HOST}Sec-WebSocket-Version: 13\r\n${'a: b\r\n'.repeat(700)}\r\n`;
     expect(parse(await sendRaw(url, bytes)).status).toBe(431);
   });
 });
 
-describe('a request for a protocol that is not offered', () => {
+describe('a request for an unsupported protocol', () => {
   const H2C = 'Connection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAA\r\n\r\n';
   const WEBSOCKET =
     'Connection: Upgrade, close\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n' +
@@ -190,37 +193,45 @@ describe('a request for a protocol that is not offered', () => {
     ['DELETE /chambers', WEBSOCKET, 405, /FORUM_ERR_METHOD/],
     ['POST /chambers/1/stream', WEBSOCKET, 405, /FORUM_ERR_METHOD/],
     ['GET /nowhere', H2C, 404, /FORUM_ERR_NOT_FOUND/],
-  ])('is served without the upgrade: %s', async (line, rest, expected, text) => {
+  ])('a request for an unsupported protocol is served without the upgrade: %s', async (line, rest, expected, text) => {
     const { url } = await run();
     const { status, body } = parse(await sendRaw(url, `${line} HTTP/1.1\r\n${HOST}${rest}`));
     expect(status).toBe(expected);
     expect(body).toMatch(text);
   });
 
-  it.each([['in one packet'], ['in two']])('is carried out with its body, %s', async (packets) => {
-    const running = await run();
-    const by = await newAgent(running);
-    const body = '{"patch":{"style":"brief"}}';
-    const { host } = new URL(running.url);
-    const headers = by.sign({ method: 'PUT', url: `${running.url}/personality`, body, created: running.clock.seconds });
-    const lines = Object.entries({
-      ...headers,
-      'Content-Type': 'application/json',
-      'Content-Length': `${body.length}`,
-    });
-    const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('');
-    const socket = await RawSocket.open(running.url);
-    const request = `PUT /personality HTTP/1.1\r\nHost: ${host}\r\n${head}${H2C}`;
-    if (packets === 'in two') {
-      socket.write(request);
-      await sleep(50);
-      socket.write(body);
-    } else {
-      socket.write(request + body);
-    }
-    expect(await socket.receive(/"style":"brief"/)).toMatch(/^HTTP\/1\.1 200 /);
-    await socket.closed;
-  });
+  it.each([['in one packet'], ['in two']])(
+    'a request for an unsupported protocol is served with its body, %s',
+    async (packets) => {
+      const running = await run();
+      const by = await newAgent(running);
+      const body = '{"patch":{"style":"brief"}}';
+      const { host } = new URL(running.url);
+      const headers = by.sign({
+        method: 'PUT',
+        url: `${running.url}/personality`,
+        body,
+        created: running.clock.seconds,
+      });
+      const lines = Object.entries({
+        ...headers,
+        'Content-Type': 'application/json',
+        'Content-Length': `${body.length}`,
+      });
+      const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+      const socket = await RawSocket.open(running.url);
+      const request = `PUT /personality HTTP/1.1\r\nHost: ${host}\r\n${head}${H2C}`;
+      if (packets === 'in two') {
+        socket.write(request);
+        await sleep(50);
+        socket.write(body);
+      } else {
+        socket.write(request + body);
+      }
+      expect(await socket.receive(/"style":"brief"/)).toMatch(/^HTTP\/1\.1 200 /);
+      await socket.closed;
+    },
+  );
 });
 
 describe('an upgrade behind an unfinished response', () => {
@@ -235,7 +246,7 @@ describe('an upgrade behind an unfinished response', () => {
     return { head: `PUT /personality HTTP/1.1\r\nHost: ${host}\r\n${fields}`, body };
   }
 
-  it('is carried out and gets its response in its turn, with a body that comes later', async () => {
+  it('an upgrade behind an unfinished response is served in its turn, even if its body arrives later', async () => {
     const running = await run();
     const by = await newAgent(running);
     const [first, second, third] = await Promise.all(
@@ -250,7 +261,7 @@ describe('an upgrade behind an unfinished response', () => {
     expect(bodies.map((part) => /one|two|three|"ok"/.exec(part)?.[0])).toEqual(['one', 'two', 'three', '"ok"']);
   });
 
-  it('waits for large responses to a client that reads late', async () => {
+  it('an upgrade behind an unfinished response waits until a slow client has read large responses', async () => {
     const { running, id, debate } = await runDebating();
     for (let count = 0; count < 100; count++) await debate('x'.repeat(8_000));
     const socket = await RawSocket.open(running.url);
@@ -265,7 +276,7 @@ describe('an upgrade behind an unfinished response', () => {
     expect(socket.received).toMatch(/\r\n0\r\n\r\nHTTP[^{]*\{"ok":true,[^{]*\}$/);
   });
 
-  it('is a handshake after them', async () => {
+  it('an upgrade behind an unfinished response opens a stream after the earlier responses', async () => {
     const { running, id } = await runDebating();
     const socket = await RawSocket.open(running.url);
     const fields = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n';
@@ -275,18 +286,21 @@ describe('an upgrade behind an unfinished response', () => {
     expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 101']);
   });
 
-  it.each([3, 20])('is a handshake whose WebSocket is read, behind %i requests', async (requests) => {
-    const { running, id } = await runDebating();
-    const socket = await RawSocket.open(running.url);
-    const fields = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n';
-    const handshake = `${HANDSHAKE.replace('/1/', `/${id}/`)}${HOST}${fields}`;
-    socket.write(`GET /health HTTP/1.1\r\n${HOST}\r\n`.repeat(requests) + handshake);
-    await socket.receive(/HTTP\/1\.1 101 .*\r\n\r\n/s);
-    socket.write(Buffer.from([0x89, 0x80, 0, 0, 0, 0]));
-    await socket.receive('\x8a\x00');
-  });
+  it.each([3, 20])(
+    'an upgrade behind an unfinished response opens a WebSocket that the service reads, behind %i requests',
+    async (requests) => {
+      const { running, id } = await runDebating();
+      const socket = await RawSocket.open(running.url);
+      const fields = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n';
+      const handshake = `${HANDSHAKE.replace('/1/', `/${id}/`)}${HOST}${fields}`;
+      socket.write(`GET /health HTTP/1.1\r\n${HOST}\r\n`.repeat(requests) + handshake);
+      await socket.receive(/HTTP\/1\.1 101 .*\r\n\r\n/s);
+      socket.write(Buffer.from([0x89, 0x80, 0, 0, 0, 0]));
+      await socket.receive('\x8a\x00');
+    },
+  );
 
-  it('that is rejected leaves them whole', async () => {
+  it('an upgrade behind an unfinished response does not damage the earlier responses if it is rejected', async () => {
     const { url } = await run();
     const answer = await sendRaw(url, `GET /health HTTP/1.1\r\n${HOST}\r\n${HANDSHAKE}${HOST}\r\n`);
     expect(answer.match(/HTTP\/1\.1 \d+|"ok":true|FORUM_ERR_VALIDATION/g)).toEqual([
@@ -299,7 +313,7 @@ describe('an upgrade behind an unfinished response', () => {
 });
 
 describe('bytes that are not HTTP', () => {
-  it('on the connection of a stream end it without a response in it', async () => {
+  it('bytes that are not HTTP on the connection of a stream end the stream without an HTTP response', async () => {
     const { running, id } = await runDebating();
     const socket = await RawSocket.open(running.url);
     socket.write(`GET /chambers/${id}/stream?after=0 HTTP/1.1\r\n${HOST}Accept: text/event-stream\r\n\r\n`);
@@ -309,7 +323,7 @@ describe('bytes that are not HTTP', () => {
     expect(socket.received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200']);
   });
 
-  it('after a request get no response in its place', async () => {
+  it('bytes that are not HTTP after a request do not replace its response', async () => {
     const running = await run();
     const { forum } = running.service;
     const { findChamber } = forum;
@@ -330,7 +344,7 @@ describe('bytes that are not HTTP', () => {
   });
 });
 
-it('requests for upgrades on one connection leave no listeners behind', async () => {
+it('upgrade requests on one connection leave no listeners behind', async () => {
   const running = await run();
   const sockets = new Set<Socket>();
   const onStart = (message: unknown) => sockets.add((message as { readonly socket: Socket }).socket);
@@ -348,20 +362,20 @@ it('requests for upgrades on one connection leave no listeners behind', async ()
   expect(Math.max(...counts)).toBe(counts[0]);
 });
 
-it('a target with dot segments gets working links', async () => {
+it('a page for a target with dot segments has working links', async () => {
   const { url } = await run();
   const { body } = parse(await sendRaw(url, `GET /health/.. HTTP/1.1\r\n${HOST}${END}`));
   expect(JSON.parse(body).docs).toBe('http://forum.test/docs');
 });
 
 describe('the target of a signature', () => {
-  it.each(['/me', '/me?b=2&a=1', '/me?q=%7e%C3%a4+'])('is %s as sent', async (path) => {
+  it.each(['/me', '/me?b=2&a=1', '/me?q=%7e%C3%a4+'])('the target of a signature is %s as sent', async (path) => {
     const running = await run();
     const by = await newAgent(running);
     expect(await call(running, by, ['GET', path])).toMatchObject({ did: by.did });
   });
 
-  it('is not what a normaliser would make of it', async () => {
+  it('the target of a signature is not normalised', async () => {
     const running = await run();
     const by = await newAgent(running);
     const { host } = new URL(running.url);
@@ -378,7 +392,7 @@ describe('the target of a signature', () => {
     expect(await send('/me', '/x/../me')).not.toBe(200);
   });
 
-  it('uses the Host header without PUBLIC_URL', async () => {
+  it('the target of a signature uses the Host header without PUBLIC_URL', async () => {
     const running = await run();
     const by = await newAgent(running);
     const headers = by.sign({ method: 'GET', url: 'http://elsewhere.test:99/me', created: running.clock.seconds });
@@ -387,7 +401,7 @@ describe('the target of a signature', () => {
     expect(parse(answer).status).toBe(200);
   });
 
-  it('is rejected if a header is repeated', async () => {
+  it('the target of a signature is rejected if a signature header is repeated', async () => {
     const running = await run();
     const by = await newAgent(running);
     const headers = by.sign({ method: 'GET', url: `${running.url}/me`, created: running.clock.seconds });
@@ -406,7 +420,7 @@ describe('a client that disconnects before it gets its error', () => {
     ['of a proxy request', `CONNECT forum.test:443 HTTP/1.1\r\n${HOST}\r\n`],
     ['of a handshake', `GET /chambers/9/stream HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`],
     ['of bytes that are not HTTP', 'hello\r\n\r\n'],
-  ])('ends its own connection alone: %s', async (_what, bytes) => {
+  ])('a client that disconnects before it gets its error affects only its own connection: %s', async (_what, bytes) => {
     const { url } = await run();
     for (let attempt = 0; attempt < 50; attempt++) {
       const client = await RawSocket.open(url);

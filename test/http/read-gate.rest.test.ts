@@ -1,5 +1,5 @@
-// Reads are queued per address. An address that leaves its responses unread, or has used more than its share of time, is refused further
-// ones.
+// Reads are queued per address. If an address leaves its responses unread, or has used more than its share of time, further reads are
+// rejected.
 import { describe, expect, it, vi } from 'vitest';
 import { appendDebates } from '../kit/debates.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
@@ -10,7 +10,7 @@ import { get } from '../kit/wire.ts';
 const EVENTS = 200;
 const RATE_REFUSAL = { status: 429, body: { error: 'FORUM_ERR_RATE' } };
 
-describe('an address that took more of the main thread than it may', () => {
+describe('an address over its share of the main thread', () => {
   const settings = { WORK_MS_PER_ADDRESS_PER_SECOND: '1', WORK_MS_PER_ADDRESS_BURST: '5' };
   const callAs = async ({ url }: Running, address: string, path: string) => {
     const response = await fetch(url + path, { headers: { 'x-forwarded-for': address } });
@@ -21,7 +21,7 @@ describe('an address that took more of the main thread than it may', () => {
     };
   };
 
-  it('gets 429 with Retry-After until it has paid for it, and no other does', async () => {
+  it('an address over its share of the main thread gets 429 with Retry-After until it is within its share again; other addresses are served', async () => {
     const running = await run({ ...settings, TRUSTED_PROXIES: '127.0.0.0/8' });
     // It is made at its first request, which takes some hundred milliseconds.
     expect((await callAs(running, '192.0.2.1', '/openapi.json')).status).toBe(200);
@@ -31,7 +31,7 @@ describe('an address that took more of the main thread than it may', () => {
     expect((await callAs(running, '192.0.2.2', '/health')).status).toBe(200);
   });
 
-  it('still gets the rest of a history that it has begun to read, at the rate that its allowance permits', async () => {
+  it('an address over its share of the main thread still gets the rest of a history that it has begun to read, at the rate of its share', async () => {
     const path = temporaryDatabase();
     const before = await run({ DATABASE_PATH: path });
     const { by, id } = await debating(before);
@@ -45,8 +45,8 @@ describe('an address that took more of the main thread than it may', () => {
   });
 });
 
-describe('an address that does not take its responses', () => {
-  it('gets 429 for more of them until it has, and is served otherwise', async () => {
+describe('an address that does not read its responses', () => {
+  it('an address that does not read its responses gets 429 for further reads until it has read them; other requests are served', async () => {
     const { running, by, id } = await runDebating({ READS_PER_ADDRESS_MAX: '2' });
     await appendDebates(running, { did: by.did, chamberId: id, count: 300, bulk: 'x'.repeat(60_000) });
     const path = `/chambers/${id}/events?limit=10000`;
@@ -65,7 +65,7 @@ describe('an address that does not take its responses', () => {
     await vi.waitUntil(async () => (await get(running.url, `/chambers/${id}`)).status === 200, { timeout: 10_000 });
   });
 
-  it('may hold as many streams as before: they have a limit of their own', async () => {
+  it('an address that does not read its responses may have as many streams as before, because streams have their own limit', async () => {
     const { running, id } = await runDebating({ READS_PER_ADDRESS_MAX: '1' });
     for (let stream = 0; stream < 3; stream++) {
       const source = await RawSocket.open(running.url);

@@ -1,4 +1,4 @@
-// Reads that wait for their turn, and reads that do not.
+// Which reads wait for their turn.
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
@@ -10,7 +10,7 @@ import { RawSocket } from '../kit/raw-socket.ts';
 import { run } from '../kit/service.ts';
 import { get } from '../kit/wire.ts';
 
-/** As many concurrent reads as possible, from enough addresses. */
+/** Fills all read slots from enough addresses. */
 const TURNS = 16;
 const ADDRESSES = 4;
 
@@ -34,7 +34,7 @@ it('an MCP request whose body does not arrive blocks no reader', { timeout: 10_0
 });
 
 describe('an address with waiting reads', () => {
-  /** Reads through a gate; each lasts until its test ends it. */
+  /** Starts reads through a gate; each lasts until the test ends it. */
   function openGate(readsMax: number) {
     const inFlight = new Quota(readsMax, 'reads');
     const inTurn = readGate({ networkOf: () => 'network', inFlight, workError: () => undefined });
@@ -53,7 +53,7 @@ describe('an address with waiting reads', () => {
     return { read, begun: () => begun, endOne: () => ends.shift()?.(), inFlight };
   }
 
-  it('is rejected beyond its limit, and may read again once a read has ended or left', async () => {
+  it('an address with waiting reads is rejected beyond its limit, and may read again once a read has ended or been cancelled', async () => {
     const { read, begun, inFlight } = openGate(6);
     const reads = Array.from({ length: 6 }, read);
     expect(begun()).toBe(4);
@@ -65,7 +65,7 @@ describe('an address with waiting reads', () => {
     expect(inFlight.total).toBe(6);
   });
 
-  it('is not served after it has left', async () => {
+  it('a cancelled read of an address with waiting reads is never started', async () => {
     const { read, begun, endOne } = openGate(100);
     const [, , , , fifth, sixth] = Array.from({ length: 6 }, read);
     fifth?.leave();

@@ -1,4 +1,4 @@
-// Receipts (RFC 9421): on request, the service signs that a request became an event.
+// Receipts (RFC 9421): if asked, the service signs that a request became an event.
 import { describe, expect, it } from 'vitest';
 import { leafHash } from '../../src/crypto/merkle.ts';
 import { parseReceipt, type Receipt } from '../../src/crypto/receipt.ts';
@@ -26,7 +26,7 @@ async function lineOf(service: TestService, stream: number | string, eventId: nu
 }
 
 describe('a receipt', () => {
-  it('verifies with an independent library, and names the event with the leaf of its line', async () => {
+  it('a receipt verifies with an independent library, and names the event with the leaf of its line', async () => {
     const { service, chamberId, answer, receipt } = await joined();
     expect(answer.status).toBe(200);
     expect(await isValidReceipt(receipt, await keysOf(service))).toBe(true);
@@ -53,7 +53,7 @@ describe('a receipt', () => {
     ['request body', (receipt) => withRequest(receipt, { contentDigest: `sha-256=:${'A'.repeat(43)}=:` })],
     ['nonce of the request', (receipt) => edited(receipt, 'signatureInput', /nonce="./, 'nonce="-')],
     ['signature of the request', (receipt) => edited(receipt, 'signature', /=:...../, '=:AAAAA')],
-  ])('is rejected for another %s, by the library and by ours', async (_what, change) => {
+  ])('a receipt with another %s is rejected by the library and by our code', async (_what, change) => {
     const { service, receipt } = await joined();
     const keys = await keysOf(service);
     expect(await isValidReceipt(change(receipt), keys)).toBe(false);
@@ -61,7 +61,7 @@ describe('a receipt', () => {
     expect(isValidByOurs(change(receipt), keys)).toBe(false);
   });
 
-  it('is returned for each retry, for the line as written', async () => {
+  it('a receipt is returned for each retry, with the leaf of the written line', async () => {
     const { service, prepared, answer, receipt } = await joined();
     service.clock.advance(600_000);
     const again = await service.send(prepared);
@@ -72,7 +72,7 @@ describe('a receipt', () => {
     expect(await isValidReceipt(second, await keysOf(service))).toBe(true);
   });
 
-  it('exists for chambers, and for accounts, which the DID names', async () => {
+  it('a receipt is issued for chambers, and for accounts under their DID', async () => {
     const { service, by } = await joined();
     const patch = service.prepare('PUT', '/personality', { by, body: { patch: { style: 'dry' } }, headers: HEADERS });
     const receipt = receiptOf(patch, await service.send(patch), PUBLIC_URL);
@@ -80,7 +80,7 @@ describe('a receipt', () => {
     expect(await isValidReceipt(receipt, await keysOf(service))).toBe(true);
   });
 
-  it('exists for a signed registration, but not if it changed nothing, nor for its retry', async () => {
+  it('a receipt is issued for a signed registration, but not for one that changed nothing, nor for its retry', async () => {
     const { service, by } = await joined();
     const prepare = (walletAddress: string) =>
       service.prepare('POST', '/register', { by, body: { ...registrationOf(by), walletAddress }, headers: HEADERS });
@@ -92,7 +92,7 @@ describe('a receipt', () => {
     for (const _ of [1, 2]) expect(await isUnsigned(service, same)).toBe(true);
   });
 
-  it('does not exist for an error', async () => {
+  it('a receipt is not issued for an error', async () => {
     const { service, by, chamberId } = await joined();
     const again = service.prepare('POST', `/chambers/${chamberId}/join`, { by, headers: HEADERS });
     const { status, headers } = await service.send(again);
@@ -104,49 +104,49 @@ describe('the request for a receipt', () => {
   it.each<[string, string]>([
     ['with another label', ACCEPT_RECEIPT.replace('receipt=', 'r2=')],
     [
-      'with the components in another order',
+      'with the components in a different order',
       ACCEPT_RECEIPT.replace('"@status" "content-digest"', '"content-digest" "@status"'),
     ],
     [
-      'with the parameters of a component in another order',
+      'with the parameters of a component in a different order',
       ACCEPT_RECEIPT.replaceAll(';req;key="sig1"', ';key="sig1";req'),
     ],
     ['without a nonce', ACCEPT_RECEIPT.replace(';nonce="n-1"', '')],
     ['without created', ACCEPT_RECEIPT.replace(';created', '')],
     ['with the algorithm', `${ACCEPT_RECEIPT};alg="ed25519"`],
     ['among other requests', `other=("@status");tag="x", ${ACCEPT_RECEIPT}`],
-  ])('is fulfilled %s', async (_what, wish) => {
-    const { service, receipt } = await joined({ 'accept-signature': wish });
+  ])('the request for a receipt is granted %s', async (_what, header) => {
+    const { service, receipt } = await joined({ 'accept-signature': header });
     expect(await isValidReceipt(receipt, await keysOf(service))).toBe(true);
     expect(isValidByOurs(receipt, await keysOf(service))).toBe(true);
   });
 
   it.each<[string, string]>([
-    ['malformed', 'receipt=('],
-    ['of another tag', ACCEPT_RECEIPT.replace('chamber-receipt', 'other')],
+    ['that is malformed', 'receipt=('],
+    ['with a different tag', ACCEPT_RECEIPT.replace('chamber-receipt', 'other')],
     ['without a tag', ACCEPT_RECEIPT.replace(';tag="chamber-receipt"', '')],
-    ['with a component less', ACCEPT_RECEIPT.replace('"event" ', '')],
-    ['with a component more', ACCEPT_RECEIPT.replace('"event" ', '"event" "date" ')],
-    ['with a component twice', ACCEPT_RECEIPT.replace('"event" ', '"event" "event" ')],
-    [
-      'with a component of the response in place of the request’s',
-      ACCEPT_RECEIPT.replace('"@method";req', '"@method"'),
-    ],
-    ['of another signature of the request', ACCEPT_RECEIPT.replaceAll('key="sig1"', 'key="sig2"')],
+    ['with a missing component', ACCEPT_RECEIPT.replace('"event" ', '')],
+    ['with an additional component', ACCEPT_RECEIPT.replace('"event" ', '"event" "date" ')],
+    ['with a repeated component', ACCEPT_RECEIPT.replace('"event" ', '"event" "event" ')],
+    ['with a component of the response instead of the request', ACCEPT_RECEIPT.replace('"@method";req', '"@method"')],
+    ['for another signature of the request', ACCEPT_RECEIPT.replaceAll('key="sig1"', 'key="sig2"')],
     ['with an expiry', `${ACCEPT_RECEIPT};expires`],
-    ['with its own time', ACCEPT_RECEIPT.replace(';created', ';created=1')],
+    ['with a time', ACCEPT_RECEIPT.replace(';created', ';created=1')],
     ['with another algorithm', `${ACCEPT_RECEIPT};alg="rsa-pss-sha512"`],
     ['with an unknown key', `${ACCEPT_RECEIPT};keyid="other"`],
-    ['with a nonce that is no string', ACCEPT_RECEIPT.replace('nonce="n-1"', 'nonce=1')],
-    ['that is no list of components', 'receipt="@status";tag="chamber-receipt"'],
-    ['empty', ''],
-  ])('%s is ignored: the move is accepted, the response unsigned', async (_what, wish) => {
-    const { answer } = await joined({ 'accept-signature': wish });
-    expect(answer.status).toBe(200);
-    expect([answer.headers.get('signature'), answer.headers.get('event')]).toEqual([null, null]);
-  });
+    ['with a nonce that is not a string', ACCEPT_RECEIPT.replace('nonce="n-1"', 'nonce=1')],
+    ['that is not a list of components', 'receipt="@status";tag="chamber-receipt"'],
+    ['that is empty', ''],
+  ])(
+    'a request for a receipt %s is ignored: the move is accepted, and the response is unsigned',
+    async (_what, header) => {
+      const { answer } = await joined({ 'accept-signature': header });
+      expect(answer.status).toBe(200);
+      expect([answer.headers.get('signature'), answer.headers.get('event')]).toEqual([null, null]);
+    },
+  );
 
-  it('of an unsigned request is ignored', async () => {
+  it('the request for a receipt is ignored in an unsigned request', async () => {
     const service = new TestService({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
     const { did } = await service.agent();
     const prepared = service.prepare('PUT', '/personality', {

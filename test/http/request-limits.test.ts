@@ -14,12 +14,12 @@ function limitOf(perSecond: number, burst: number, callersMax?: number) {
 }
 
 describe('a token bucket', () => {
-  it('allows the burst at once, then returns how long to wait', () => {
+  it('a token bucket allows the burst at once, then returns the time to wait', () => {
     const { takes } = limitOf(10, 3);
     expect(takes('a', 5)).toEqual([0, 0, 0, 100, 100]);
   });
 
-  it('adds one token per interval, up to the burst', () => {
+  it('a token bucket adds one token per interval, up to the burst', () => {
     const { takes, advance } = limitOf(10, 3);
     takes('a', 3);
     advance(100);
@@ -28,7 +28,7 @@ describe('a token bucket', () => {
     expect(takes('a', 4)).toEqual([0, 0, 0, 100]);
   });
 
-  it('accepts a returned token', () => {
+  it('a token bucket accepts a returned token', () => {
     const { limit, takes } = limitOf(10, 3);
     limit.giveBack('a');
     takes('a', 3);
@@ -36,12 +36,12 @@ describe('a token bucket', () => {
     expect(takes('a', 2)).toEqual([0, 100]);
   });
 
-  it('is separate for each caller', () => {
+  it('a token bucket is separate for each caller', () => {
     const { takes } = limitOf(10, 1);
     expect([...takes('a', 2), ...takes('b', 2)]).toEqual([0, 100, 0, 100]);
   });
 
-  it('keeps a caller while others are forgotten', () => {
+  it('a token bucket keeps an active caller while idle ones are evicted', () => {
     const { takes, advance } = limitOf(1, 10);
     for (let second = 0; second < 60; second++) {
       takes('a', 20);
@@ -50,7 +50,7 @@ describe('a token bucket', () => {
     expect(takes('a', 2)).toEqual([0, 1_000]);
   });
 
-  it('forgets idle callers, and keeps at most its maximum', () => {
+  it('a token bucket evicts idle callers, and keeps at most callersMax', () => {
     const { limit, takes, advance } = limitOf(1_000, 1_000, 100);
     for (let caller = 0; caller < 10_000; caller++) takes(`caller ${caller}`, 1);
     expect(limit.callers).toBeLessThanOrEqual(200);
@@ -61,7 +61,7 @@ describe('a token bucket', () => {
     expect(limit.callers).toBe(2);
   });
 
-  it('keeps a debt until it is paid', () => {
+  it('a token bucket keeps a debt until it is paid', () => {
     const { limit, takes, advance } = limitOf(1, 2);
     limit.charge('a', 60);
     for (let second = 0; second < 50; second++) {
@@ -73,7 +73,7 @@ describe('a token bucket', () => {
     expect(takes('a', 2)).toEqual([0, 1_000]);
   });
 
-  it('rejects with the seconds to wait', () => {
+  it('a token bucket rejects with the number of seconds to wait', () => {
     const { limit, takes } = limitOf(0.1, 1);
     takes('a', 1);
     const error = rateError(limit.take('a'), 'this agent');

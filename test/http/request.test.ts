@@ -1,4 +1,4 @@
-// The body of a request: size, media type, and text with only one reading.
+// The body of a request: size, media type, and unambiguous text.
 import { describe, expect, it } from 'vitest';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { digestOf, Signer } from '../kit/signer.ts';
@@ -11,13 +11,13 @@ function register(call: Call, service = new TestService()) {
 }
 
 describe('the size of a body', () => {
-  it('may reach the limit but not exceed it', async () => {
+  it('the size of a body may equal the limit but not exceed it', async () => {
     const text = JSON.stringify(REGISTRATION);
     expect(await register({ body: text.padEnd(65_536) })).toMatchObject({ status: 200 });
     expect(await register({ body: text.padEnd(65_537) })).toMatchObject(refusal(413, 'FORUM_ERR_TOO_LARGE', '65536'));
   });
 
-  it('counts in bytes', async () => {
+  it('the size of a body is counted in bytes', async () => {
     const body = { ...REGISTRATION, personality: { style: 'é'.repeat(40_000) } };
     expect(await register({ body })).toMatchObject({ status: 413 });
   });
@@ -25,7 +25,7 @@ describe('the size of a body', () => {
 
 describe('the media type', () => {
   it.each(['application/json', 'Application/JSON; charset=UTF-8', 'application/json;charset="utf-8"'])(
-    'may be %s',
+    'the media type may be %s',
     async (type) => {
       expect(await register({ body: REGISTRATION, headers: { 'content-type': type } })).toMatchObject({ status: 200 });
     },
@@ -37,17 +37,17 @@ describe('the media type', () => {
     'application/json; charset=latin1',
     'application/x-www-form-urlencoded',
     '',
-  ])('is rejected as %j', async (type) => {
+  ])('the media type is rejected as %j', async (type) => {
     const answer = await register({ body: REGISTRATION, headers: { 'content-type': type } });
     expect(answer).toMatchObject(refusal(415, 'FORUM_ERR_MEDIA_TYPE', 'application/json'));
   });
 
-  it('is rejected with a compression', async () => {
+  it('a body with a Content-Encoding is rejected', async () => {
     const answer = await register({ body: REGISTRATION, headers: { 'content-encoding': 'gzip' } });
     expect(answer).toMatchObject(refusal(415, 'FORUM_ERR_MEDIA_TYPE', 'Content-Encoding'));
   });
 
-  it('does not matter without a body', async () => {
+  it('the media type is ignored without a body', async () => {
     const { service, by } = await withAgent();
     const headers = { 'content-type': 'text/plain' };
     expect(await service.request('GET', '/me', { by, headers })).toMatchObject({ status: 200 });
@@ -64,11 +64,11 @@ describe('the text of a body', () => {
     ['a byte order mark', '\ufeff{}', 'not valid JSON'],
     ['no object', '"text"', 'must be an object'],
     ['nothing but white space', '  ', 'not valid JSON'],
-  ])('is rejected with %s', async (_what, body, detail) => {
+  ])('the text of a body is rejected with %s', async (_what, body, detail) => {
     expect(await register({ body })).toMatchObject(refusal(400, 'FORUM_ERR_VALIDATION', detail));
   });
 
-  it('is rejected when it is not UTF-8', async () => {
+  it('the text of a body is rejected if it is not UTF-8', async () => {
     const service = new TestService();
     const body = Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0xc3, 0x28]), Buffer.from('"}')]);
     const headers = { 'content-type': 'application/json' };
@@ -76,7 +76,7 @@ describe('the text of a body', () => {
     expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('UTF-8')]);
   });
 
-  it('is evidence exactly as received, including white space and escapes', async () => {
+  it('the text of a body is kept in the evidence exactly as received, including white space and escapes', async () => {
     const { service, by } = await withAgent();
     const id = await openChamber(service, [by]);
     await enterPhase(service, id, 'DEBATE');
@@ -91,7 +91,7 @@ describe('the text of a body', () => {
     expect(line).toContain(`"payload":{"accountEventId":1,"comment":"hm","ideaId":null,${refinement}}`);
   });
 
-  it('may be any well-formed text, which is stored as sent', async () => {
+  it('the text of a body may be any well-formed text, which is stored as sent', async () => {
     const service = new TestService();
     const style = 'é e\u0301 \u0000 \u2028 😀 \ufffd <script>';
     const by = await service.agent({ personality: { style } });

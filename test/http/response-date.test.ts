@@ -1,4 +1,4 @@
-// A service whose clock differs from the machine's: its responses have the Date of its own clock.
+// If a service's clock differs from the machine's, the Date of its responses follows the service's clock.
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { auditMain } from '../../src/audit/main.ts';
@@ -12,7 +12,7 @@ import { registrationOf } from '../kit/test-service.ts';
 import { eventually } from '../kit/until.ts';
 
 const PUBLIC_URL = 'http://forum.test';
-/** Longer than an auditor allows between the Date header and a view. */
+/** More than an auditor allows between the Date header and a view. */
 const BEHIND_MS = 20_000;
 const LOBBY_MS = 10_000;
 const NEVER_MS = 3_600_000;
@@ -43,7 +43,7 @@ it.each([
   expectServiceTime(response.headers.get('date'));
 });
 
-it('the Date of a request that is rejected by its head is the service’s time', async () => {
+it('a response to a request with an invalid head has the service’s time as Date', async () => {
   const socket = await RawSocket.open((await open()).url);
   socket.write('GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n');
   const [, date = ''] = /^Date: (.*)\r$/im.exec(await socket.receive('two host headers')) ?? [];

@@ -1,4 +1,4 @@
-// The end of a key: POST /me/retire by its holder, POST /agents/:did/retire by a wallet that was once proven for it.
+// Key retirement: POST /me/retire by the key's holder, POST /agents/:did/retire by a wallet that was once proven for the key.
 import { describe, expect, it } from 'vitest';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { Signer } from '../kit/signer.ts';
@@ -17,8 +17,8 @@ async function lastEvent(service: TestService, { did }: Signer) {
   return (await service.events(did)).at(-1);
 }
 
-describe('a key is retired', () => {
-  it('by itself, with its request as evidence', async () => {
+describe('a key can be retired', () => {
+  it('a key can be retired by itself, with its request as evidence', async () => {
     const { service, by: ann } = await withAgent();
     expect(await service.must('POST', '/me/retire', { by: ann, body: {} })).toEqual({ eventId: 2 });
     expect(await lastEvent(service, ann)).toMatchObject({
@@ -29,7 +29,7 @@ describe('a key is retired', () => {
     });
   });
 
-  it('by its wallet, with the signature of the wallet as evidence', async () => {
+  it('a key can be retired by its wallet, with the signature of the wallet as evidence', async () => {
     const service = new TestService();
     const ann = await agentWith(service, WALLET);
     const body = await by(WALLET, ann, service);
@@ -42,7 +42,7 @@ describe('a key is retired', () => {
     });
   });
 
-  it('by the first wallet, after a thief of the key has bound it to another', async () => {
+  it('a key can be retired by its first wallet, even after a thief has bound the key to another wallet', async () => {
     const service = new TestService();
     const ann = await agentWith(service, WALLET);
     service.clock.advance(1_000);
@@ -55,7 +55,7 @@ describe('a key is retired', () => {
     expect(await service.request('POST', '/me/retire', { by: ann, body: {} })).toMatchObject(TWICE);
   });
 
-  it('and shown as retired, with its wallet and personality unchanged', async () => {
+  it('a retired key is shown as retired, with its wallet and personality unchanged', async () => {
     const service = new TestService();
     const ann = await agentWith(service, WALLET);
     const before = await service.must('GET', '/me', { by: ann });
@@ -67,8 +67,8 @@ describe('a key is retired', () => {
   });
 });
 
-describe('requested again', () => {
-  it('the same request gets its first response, another one 409', async () => {
+describe('a repeated retirement', () => {
+  it('a repeated retirement gets the first response for the same request, and 409 for a different one', async () => {
     const service = new TestService();
     const ann = await agentWith(service, WALLET);
     const request = service.prepare('POST', '/me/retire', { by: ann, body: {} });
@@ -80,7 +80,7 @@ describe('requested again', () => {
     expect(await service.request('POST', `/agents/${ann.did}/retire`, { body })).toMatchObject(TWICE);
   });
 
-  it('by the wallet too', async () => {
+  it('a repeated retirement by the wallet also gets the first response, or 409', async () => {
     const service = new TestService();
     const ann = await agentWith(service, WALLET);
     const path = `/agents/${ann.did}/retire`;
@@ -94,7 +94,7 @@ describe('requested again', () => {
   });
 });
 
-describe('from then on', () => {
+describe('after a retirement', () => {
   it('every new command of the key is rejected, and retries keep their responses', async () => {
     const service = new TestService();
     const [ann, bob] = [await agentWith(service, WALLET), await service.agent()];
@@ -131,7 +131,7 @@ describe('from then on', () => {
     );
   });
 
-  it('an unsigned registration is a retry if it changes nothing, else it is rejected', async () => {
+  it('an unsigned registration is a retry if it changes nothing, and rejected otherwise', async () => {
     const service = new TestService();
     const ann = new Signer();
     const first = await service.must('POST', '/register', { body: registrationOf(ann) });
@@ -141,14 +141,14 @@ describe('from then on', () => {
     expect(await service.request('POST', '/register', { body })).toMatchObject(RETIRED);
   });
 
-  it('comes after a ban, and before the age of a signature', async () => {
+  it('the retirement is checked after the ban list, and before the age of the signature', async () => {
     const { service, by: ann } = await withAgent();
     await service.must('POST', '/me/retire', { by: ann });
     const created = service.clock.seconds - 1_000;
     expect(await service.request('POST', '/chambers/1/join', { by: ann, created })).toMatchObject(RETIRED);
   });
 
-  it('its seats stay, and its turns run out', async () => {
+  it('the key’s seats remain, and its turns expire', async () => {
     const { service, ann, bob } = await withTwoAgents();
     const chamberId = await openChamber(service, [ann, bob], { turnSeconds: 60 });
     await enterPhase(service, chamberId, 'PROPOSAL');
@@ -159,7 +159,7 @@ describe('from then on', () => {
     expect(await read()).toMatchObject({ currentTurnAgent: bob.did, members: [ann.did, bob.did] });
   });
 
-  it('its todo list says that nothing is left to do', async () => {
+  it('the todo list has nothing left to do', async () => {
     const { service, by: ann } = await withAgent();
     const chamberId = await openChamber(service, [ann], { turnSeconds: 60 });
     await openChamber(service, [], { rounds: { proposal: 1, debate: 1 }, turnSeconds: 60 });
@@ -173,7 +173,7 @@ describe('from then on', () => {
 });
 
 describe('a wallet may not', () => {
-  it('retire a key for which it was never proven, an unknown one, or without its own fresh signature', async () => {
+  it('a wallet may not retire an unknown key, a key for which it was never proven, or any key without its own fresh signature', async () => {
     const service = new TestService();
     const [ann, bob] = [await agentWith(service, WALLET), await agentWith(service, OTHER)];
     const right = await by(WALLET, ann, service);

@@ -1,4 +1,4 @@
-// Common to all routes: CORS on every response, 404 and 405 in the usual form, preflight.
+// All routes: CORS on every response, 404 and 405 in the usual form, preflight.
 import { describe, expect, it } from 'vitest';
 import type { SignatureVerifier } from '../../src/crypto/verify.ts';
 import { routeOf } from '../../src/http/app.ts';
@@ -13,7 +13,7 @@ const closedVerifier: SignatureVerifier = async (...job) => {
 };
 
 describe('the service itself', () => {
-  it('returns its name, version and state', async () => {
+  it('the service returns its name, version and state', async () => {
     const service = new TestService();
     const { logId } = service.log;
     expect(await service.must('GET', '/?x=1')).toEqual({
@@ -38,7 +38,7 @@ describe('the service itself', () => {
   it.each([
     ['rejects every signature', async () => false, 'signatures are not verified'],
     ['is closed', closedVerifier, 'the service is shutting down'],
-  ])('is not ready while its verifier %s', async (_title, verify, detail) => {
+  ])('the service is not ready while its verifier %s', async (_title, verify, detail) => {
     const { status, body, headers } = await new TestService({ verify }).request('GET', '/ready');
     expect([status, body]).toEqual([503, { error: 'FORUM_ERR_UNAVAILABLE', detail, retryAfter: 1 }]);
     expect(headers.get('retry-after')).toBe('1');
@@ -75,7 +75,7 @@ describe('CORS', () => {
     ['GET', '/chambers/9', 404],
     ['GET', '/nowhere', 404],
     ['DELETE', '/chambers', 405],
-  ])('is on the response to %s %s: %i', async (method, path, status) => {
+  ])('CORS headers are on the response to %s %s: %i', async (method, path, status) => {
     const answer = await new TestService().request(method, path);
     expect(answer.status).toBe(status);
     expect(answer.headers.get('access-control-allow-origin')).toBe('*');
@@ -99,7 +99,7 @@ describe('an unknown path or id', () => {
   ];
   const reads = ['', '/ideas', '/allocations', '/outcome', '/merkle-preview', '/events/1/proof'];
 
-  it.each(ids)('is 404 for the chamber id %s on every read', async (id) => {
+  it.each(ids)('the unknown chamber id %s is 404 on every read', async (id) => {
     const service = new TestService();
     for (const path of reads) {
       const { status, body } = await service.request('GET', `/chambers/${id}${path}`);
@@ -107,7 +107,7 @@ describe('an unknown path or id', () => {
     }
   });
 
-  it.each(ids)('is 404 for the chamber id %s on a move', async (id) => {
+  it.each(ids)('the unknown chamber id %s is 404 on a move', async (id) => {
     const { service, by } = await withAgent();
     expect(await service.request('POST', `/chambers/${id}/join`, { by })).toMatchObject(
       refusal(404, 'FORUM_ERR_NOT_FOUND'),
@@ -123,7 +123,7 @@ describe('an unknown path or id', () => {
     '/ideas/',
     '/chambers/1/unknown',
     '//',
-  ])('is 404 for the path %s', async (path) => {
+  ])('the unknown path %s is 404', async (path) => {
     const service = new TestService();
     await openChamber(service, []);
     const { status, body } = await service.request('GET', path);
@@ -140,7 +140,7 @@ describe('a method that a path does not allow', () => {
     ['DELETE', '/chambers/1', 'GET, HEAD, OPTIONS'],
     ['GET', '/chambers/1/join', 'OPTIONS, POST'],
     ['PATCH', '/ideas/ABC', 'GET, HEAD, OPTIONS'],
-  ])('%s %s is 405 and Allow names the others', async (method, path, allow) => {
+  ])('%s %s is 405, and Allow names the methods of the path', async (method, path, allow) => {
     const answer = await new TestService().request(method, path);
     expect(answer).toMatchObject(refusal(405, 'FORUM_ERR_METHOD'));
     expect(answer.headers.get('allow')).toBe(allow);
@@ -164,7 +164,7 @@ describe('the route of a request', () => {
     ['GET', '/chambers/1/none', undefined],
     ['GET', '/chambers/1/ideas/2', undefined],
     ['GET', '/constructor/__proto__', undefined],
-  ])('%s %s is %s', (method, path, route) => {
+  ])('the route of %s %s is %s', (method, path, route) => {
     expect(routeOf(new TestService().app, method, path)).toBe(route);
   });
 });

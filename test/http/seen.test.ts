@@ -24,7 +24,7 @@ const move = (service: TestService, path: string, by: Signer, body: object) =>
 const IDEA = { name: 'Rain', ticker: 'RAIN' };
 
 describe('seen', () => {
-  it.each([1, 2])('is accepted with the leaf of event %s, and kept in the evidence', async (eventId) => {
+  it.each([1, 2])('seen is accepted with the leaf of event %s, and kept in the evidence', async (eventId) => {
     const { service, by, chamberId } = await inProposal();
     const seen = { eventId, leaf: await leafOf(service, chamberId, eventId) };
     const { status } = await move(service, `/chambers/${chamberId}/propose`, by, { ...IDEA, seen });
@@ -34,7 +34,7 @@ describe('seen', () => {
     expect(payload).not.toHaveProperty('seen');
   });
 
-  it('may have its leaf in capitals', async () => {
+  it('seen may have an upper-case leaf', async () => {
     const { service, by, chamberId } = await inProposal();
     const leaf = (await leafOf(service, chamberId, 1)).toUpperCase().replace('0X', '0x');
     const { status } = await move(service, `/chambers/${chamberId}/pass`, by, { seen: { eventId: 1, leaf } });
@@ -46,7 +46,7 @@ describe('seen', () => {
     [2, true],
     [3, false],
     [1_000_000, false],
-  ])('with another leaf of event %s is 409 with both, and writes nothing', async (eventId, exists) => {
+  ])('seen with another leaf of event %s is 409 with both, and writes nothing', async (eventId, exists) => {
     const { service, by, chamberId } = await inProposal();
     const seen = { eventId, leaf: OTHER_LEAF };
     const { status, body } = await move(service, `/chambers/${chamberId}/pass`, by, { seen });
@@ -66,14 +66,14 @@ describe('seen', () => {
     [{ eventId: 1, leaf: OTHER_LEAF, more: 1 }, 'seen'],
     [null, 'seen'],
     ['1', 'seen'],
-  ])('as %j is 400 by its path', async (seen, path) => {
+  ])('seen as %j is 400, and the error names the path of the fault', async (seen, path) => {
     const { service, by, chamberId } = await inProposal();
     const { status, body } = await move(service, `/chambers/${chamberId}/pass`, by, { seen });
     expect([status, body.error]).toEqual([400, 'FORUM_ERR_VALIDATION']);
     expect(body.detail).toMatch(new RegExp(`^${path}: `));
   });
 
-  it('is not a member of a creation, nor of a change of the personality', async () => {
+  it('seen is an unknown member of a creation, and of a change of the personality', async () => {
     const { service, by, chamberId } = await inProposal();
     const seen = { eventId: 1, leaf: await leafOf(service, chamberId, 1) };
     expect((await service.request('PUT', '/personality', { by, body: { patch: {}, seen } })).body.detail).toMatch(
@@ -84,7 +84,7 @@ describe('seen', () => {
     );
   });
 
-  it('is checked in every move of a chamber', async () => {
+  it('seen is checked in every move of a chamber', async () => {
     const seen = { eventId: 1, leaf: OTHER_LEAF };
     const { service, ann, bob } = await withTwoAgents();
     const chamberId = await openChamber(service, [ann], { rounds: { proposal: 1, debate: 1 }, turnSeconds: 60 });
@@ -110,7 +110,7 @@ describe('seen', () => {
     await refuses('allocate/reveal', ann, reveal);
   });
 
-  it('is checked after phase, membership, turn and idea, and before conflicts', async () => {
+  it('seen is checked after phase, membership, turn and idea, and before conflicts', async () => {
     const { service, by, chamberId } = await inProposal();
     const seen = { eventId: 1, leaf: OTHER_LEAF };
     const errorOf = async (path: string, body: object, signer = by) =>
@@ -123,7 +123,7 @@ describe('seen', () => {
     expect(await errorOf('debate', { comment: 'x', ideaId: 'idea-9' })).toBe('FORUM_ERR_NOT_FOUND');
   });
 
-  it('does not stop the retry of a move that was accepted', async () => {
+  it('seen does not prevent the retry of an accepted move', async () => {
     const { service, by, chamberId } = await inProposal();
     const seen = { eventId: 2, leaf: await leafOf(service, chamberId, 2) };
     const prepared = service.prepare('POST', `/chambers/${chamberId}/propose`, { by, body: { ...IDEA, seen } });
@@ -132,7 +132,7 @@ describe('seen', () => {
     expect(await service.send(prepared)).toMatchObject({ status: 200, body: first.body });
   });
 
-  it('may name an event that this node has just written, among many concurrent moves', async () => {
+  it('seen may name an event that this node has just written, among many concurrent moves', async () => {
     const { service, by, chamberId } = await inProposal();
     for (let eventId = 2; eventId < 12; eventId++) {
       const leaf = await leafOf(service, chamberId, eventId);

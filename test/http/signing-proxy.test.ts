@@ -1,4 +1,4 @@
-// Behind a proxy that signs with its own label every signed endpoint works, and the evidence has the proxy's signature.
+// Every signed endpoint works behind a proxy that signs with its own label, and the evidence has the proxy's signature.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -24,7 +24,7 @@ const SIGNED = httpRoutes.filter(({ signed }) => signed !== undefined);
 
 describe('behind a proxy that signs', () => {
   it.each([false, true])(
-    'a chamber is played, and its lines audit sound (own header lines: %s)',
+    'a chamber can be played, and its lines are sound (own header lines: %s)',
     async (hasOwnLine) => {
       const { proxy, live, agent } = await start({ hasOwnLine });
       const [ann, bob] = [agent(), agent()];
@@ -59,13 +59,13 @@ describe('behind a proxy that signs', () => {
   );
 
   it.each(SIGNED.map(({ method, path, body }) => [method.toUpperCase(), path, body?.example] as const))(
-    '%s %s takes the signature of its agent',
+    '%s %s accepts the signature of its agent',
     async (method, path, example) => {
       const { proxy, live } = await start();
       const by = new Signer();
       await expectStatus(200, fetch(`${proxy.url}/register`, post(JSON.stringify(registrationOf(by)))));
       const target = path.replace(':id', '1').replace(':did', by.did);
-      // A registration registers the key that signs it.
+      // A registration must be signed by the key that it registers.
       const own = path === '/register' ? registrationOf(by) : example;
       const body = own === undefined ? undefined : JSON.stringify(own);
       const created = Math.floor(live.now() / 1000);

@@ -1,4 +1,4 @@
-// GET /me/todo over sockets: server-sent events, and the stop of the service.
+// GET /me/todo over sockets: server-sent events, and waits when the service stops.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -20,7 +20,7 @@ function signedTodo({ url, clock }: Running, by: Signer) {
   return by.sign({ method: 'GET', url: url + TODO, body: undefined, created: clock.seconds });
 }
 
-/** A chamber in PROPOSAL, in the first agent's turn. */
+/** Opens a chamber in PROPOSAL, in the first agent's turn. */
 async function proposing(running: Running) {
   const [ann, bob] = [await newAgent(running), await newAgent(running)];
   const chamberId = await createChamber(running, ann);
@@ -35,7 +35,7 @@ async function next(source: Awaited<ReturnType<typeof openTodo>>) {
 }
 
 describe('server-sent events of /me/todo', () => {
-  it('send the whole response at once and on each change, with its version', async () => {
+  it('server-sent events of /me/todo send the whole response at once and on each change, with its version', async () => {
     const running = await run();
     const { ann, bob, pass } = await proposing(running);
     const source = await openTodo(running, bob);
@@ -46,7 +46,7 @@ describe('server-sent events of /me/todo', () => {
     expect(await next(source)).toEqual(await call(running, bob, ['GET', TODO]));
   });
 
-  it('send a change of a chamber beyond the limit of a response at once', async () => {
+  it('server-sent events of /me/todo send a change at once even if its chamber is beyond the limit of a response', async () => {
     const running = await run();
     const [ann, bob] = [await newAgent(running), await newAgent(running)];
     let last = 0;
@@ -61,7 +61,7 @@ describe('server-sent events of /me/todo', () => {
     expect(changed.version).not.toBe(version);
   });
 
-  it('report a turn that runs out, which is not an event', async () => {
+  it('server-sent events of /me/todo report an expired turn, which is not an event', async () => {
     const running = await run();
     const ann = await newAgent(running);
     const chamberId = await createChamber(running, ann, { turnSeconds: 1 });
@@ -74,7 +74,7 @@ describe('server-sent events of /me/todo', () => {
     expect(Date.parse(later) - Date.parse(turnEndsAt)).toBe(1000);
   });
 
-  it('are aborted if the list cannot be read, and release their slot', async () => {
+  it('server-sent events of /me/todo are aborted if the list cannot be read, and release their slot', async () => {
     const running = await run({ WAITS_PER_DID_MAX: '1' });
     const { ann, bob, pass } = await proposing(running);
     const { lists } = running.service.forum.store;
@@ -89,7 +89,7 @@ describe('server-sent events of /me/todo', () => {
     expect(await next(again)).toMatchObject({ todo: [{ must: 'pass' }] });
   });
 
-  it('leave nothing behind if the reader disconnects while a list is prepared', async () => {
+  it('server-sent events of /me/todo leave no timers or listeners if the reader disconnects while a list is prepared', async () => {
     const running = await run();
     const { bob } = await proposing(running);
     const { forum } = running.service;
@@ -123,7 +123,7 @@ describe('server-sent events of /me/todo', () => {
     await eventually(() => expect(streams()).toBe(0), 5_000);
   });
 
-  it('respond to HEAD without opening a stream', async () => {
+  it('server-sent events of /me/todo respond to HEAD without opening a stream', async () => {
     const running = await run({ WAITS_PER_DID_MAX: '1' });
     const bob = await newAgent(running);
     const url = running.url + TODO;
@@ -133,7 +133,7 @@ describe('server-sent events of /me/todo', () => {
     await openTodo(running, bob);
   });
 
-  it('count as waiting requests until they end', async () => {
+  it('server-sent events of /me/todo count as waiting requests until they end', async () => {
     const running = await run({ WAITS_PER_DID_MAX: '1' });
     const { bob } = await proposing(running);
     const source = await openTodo(running, bob);
@@ -143,7 +143,7 @@ describe('server-sent events of /me/todo', () => {
     await eventually(() => openTodo(running, bob));
   });
 
-  it('use no more memory after thousands of keep-alives', async () => {
+  it('server-sent events of /me/todo use no more memory after thousands of keep-alives', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     const running = await run({ STREAM_PING_SECONDS: '30', STREAM_DEAD_SECONDS: '60' });
     const { bob } = await proposing(running);
@@ -157,12 +157,12 @@ describe('server-sent events of /me/todo', () => {
       return heapHeld();
     };
     const before = await keepAlives(500);
-    // Once, each took 300 bytes.
+    // Each keep-alive once kept 300 bytes.
     expect((await keepAlives(5_000)) - before).toBeLessThan(500_000);
     vi.useRealTimers();
   });
 
-  it('end with the service', async () => {
+  it('server-sent events of /me/todo end when the service stops', async () => {
     const running = await run();
     const { bob } = await proposing(running);
     const source = await openTodo(running, bob);
@@ -173,7 +173,7 @@ describe('server-sent events of /me/todo', () => {
 });
 
 describe('a wait at /me/todo', () => {
-  it('gets the current list when the service stops, and the connection is closed', async () => {
+  it('a wait at /me/todo gets the current list when the service stops, and the connection is closed', async () => {
     const running = await run();
     const { bob } = await proposing(running);
     const { version } = await call(running, bob, ['GET', TODO]);
@@ -181,7 +181,7 @@ describe('a wait at /me/todo', () => {
     const reads = vi.spyOn(running.service.forum.todoLists, 'of');
     const headers = bob.sign({ method: 'GET', url, body: undefined, created: running.clock.seconds });
     const waiting = fetch(url, { headers });
-    // The first read finds the chamber, the second one follows it.
+    // The first read finds the chamber; then the request follows it and reads again.
     await eventually(() => expect(reads.mock.calls.length).toBeGreaterThanOrEqual(2));
     const [response] = await Promise.all([waiting, running.stop()]);
     expect(response.headers.get('connection')).toBe('close');

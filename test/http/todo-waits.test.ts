@@ -1,4 +1,4 @@
-// Waiting at GET /me/todo: for a change of the list since a version, or for a duty.
+// Requests that wait at GET /me/todo for a change of the list since a version, or for a duty.
 import { describe, expect, it, vi } from 'vitest';
 import { ForumError } from '../../src/vocabulary/errors.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
@@ -12,7 +12,7 @@ import { eventually } from '../kit/until.ts';
 
 onSqliteOnly('the order of steps is that of one process');
 
-/** Longer than a test may take, so that a response must come earlier. */
+/** Longer than a test may take, so a response that arrives in time cannot have waited this long. */
 const LONG = 'wait=60';
 const IN_TIME = { timeout: 40_000 };
 
@@ -25,7 +25,7 @@ function todo(service: TestService) {
   return (by: Signer, query = '') => service.must('GET', `/me/todo${query && `?${query}`}`, { by });
 }
 
-/** A chamber in PROPOSAL, in the first member's turn. */
+/** Opens a chamber in PROPOSAL, in the first member's turn. */
 async function proposing(service: TestService, members: readonly Signer[]): Promise<number> {
   const id = await openChamber(service, members);
   await enterPhase(service, id, 'PROPOSAL');
@@ -34,15 +34,15 @@ async function proposing(service: TestService, members: readonly Signer[]): Prom
 
 const pass = (service: TestService, id: number, by: Signer) => service.must('POST', `/chambers/${id}/pass`, { by });
 
-/** Resolves once a waiting request follows the agent's chambers: an earlier change would not count. */
-function begun({ forum }: TestService): () => Promise<void> {
+/** Resolves once a waiting request follows the agent's chambers: an earlier change would not end the wait. */
+function whenFollowing({ forum }: TestService): () => Promise<void> {
   const reads = vi.spyOn(forum.todoLists, 'of');
-  // The first read finds the chambers; the second one follows them.
+  // The first read finds the chambers; then the request follows them and reads again.
   return () => eventually(() => expect(reads.mock.calls.length).toBeGreaterThanOrEqual(2));
 }
 
 describe('the version of a list', () => {
-  it('is the same for the same list, on every node and after a restart', async () => {
+  it('the version of a list is the same for the same list, on every node and after a restart', async () => {
     const path = temporaryDatabase();
     const before = new TestService({ path });
     const ann = await before.agent();
@@ -53,7 +53,7 @@ describe('the version of a list', () => {
     expect((await todo(new TestService({ path, clock: before.clock }))(ann)).version).toBe(version);
   });
 
-  it('changes with each event of a chamber, with each phase and turn, and with each chamber', async () => {
+  it('the version of a list changes with each event of a chamber, with each phase and turn, and with each chamber', async () => {
     const { service, ann, bob, get } = await open();
     const versions = [(await get(ann)).version];
     const note = async () => versions.push((await get(ann)).version);
@@ -72,7 +72,7 @@ describe('the version of a list', () => {
 });
 
 describe('?wait= with since', IN_TIME, () => {
-  it('waits until the list differs from that version, even if something is due', async () => {
+  it('?wait= with since waits until the list differs from that version, even if something is due', async () => {
     const { service, ann, bob, get } = await open();
     const id = await proposing(service, [ann, bob]);
     const { version, todo: due } = await get(ann);
@@ -84,7 +84,7 @@ describe('?wait= with since', IN_TIME, () => {
     expect(later.version).not.toBe(version);
   });
 
-  it('misses no change between two requests', async () => {
+  it('?wait= with since misses no change between two requests', async () => {
     const { service, ann, bob, get } = await open();
     const id = await proposing(service, [ann, bob]);
     const { version } = await get(bob);
@@ -92,19 +92,19 @@ describe('?wait= with since', IN_TIME, () => {
     expect(await get(bob, `${LONG}&since=${version}`)).toMatchObject({ todo: [{ must: 'pass' }] });
   });
 
-  it('responds at once to a version that is old or unknown', async () => {
+  it('?wait= with since responds at once to an old or unknown version', async () => {
     const { service, ann, get } = await open();
     await openChamber(service, [ann]);
     expect(await get(ann, `${LONG}&since=unknown`)).toMatchObject({ todo: [{ must: 'wait' }] });
   });
 
-  it('has no effect without wait', async () => {
+  it('?wait= with since has no effect without wait', async () => {
     const { ann, get } = await open();
     const { version } = await get(ann);
     expect(await get(ann, `since=${version}`)).toMatchObject({ todo: [], version });
   });
 
-  it('responds to a change of a chamber beyond the limit, which shows in the version', async () => {
+  it('?wait= with since responds to a change of a chamber beyond the limit, which changes the version', async () => {
     const { service, ann, bob, get } = await open();
     await openChamber(service, [ann]);
     const beyond = await openChamber(service, [ann]);
@@ -117,7 +117,7 @@ describe('?wait= with since', IN_TIME, () => {
     expect(later.version).not.toBe(version);
   });
 
-  it('responds to a change of the last chamber beyond the limit of a response', async () => {
+  it('?wait= with since responds to a change of the last chamber beyond the limit of a response', async () => {
     const { service, ann, bob, get } = await open();
     let last = 0;
     for (let count = 0; count < 201; count++) last = await openChamber(service, [ann]);
@@ -129,51 +129,51 @@ describe('?wait= with since', IN_TIME, () => {
 });
 
 describe('?wait= without since', IN_TIME, () => {
-  it('responds at once if anything is due', async () => {
+  it('?wait= without since responds at once if anything is due', async () => {
     const { service, ann, bob, get } = await open();
     await proposing(service, [ann, bob]);
     expect(await get(ann, LONG)).toMatchObject({ todo: [{ must: 'pass' }] });
   });
 
-  it('responds when another agent passes', async () => {
+  it('?wait= without since responds when another agent passes', async () => {
     const { service, ann, bob, get } = await open();
     const id = await proposing(service, [ann, bob]);
-    const isBegun = begun(service);
+    const following = whenFollowing(service);
     const turn = get(bob, LONG);
-    await isBegun();
+    await following();
     await pass(service, id, ann);
     expect(await turn).toMatchObject({ todo: [{ must: 'pass', turnHolder: bob.did }] });
   });
 
-  it('responds when the agent itself joins another chamber', async () => {
+  it('?wait= without since responds when the agent itself joins another chamber', async () => {
     const { service, ann, bob, get } = await open();
     const id = await proposing(service, [ann, bob]);
-    const isBegun = begun(service);
+    const following = whenFollowing(service);
     const arrival = get(bob, LONG);
-    await isBegun();
+    await following();
     const later = await openChamber(service, [bob]);
     expect(await arrival).toMatchObject({ todo: [{ chamberId: id }, { chamberId: later }] });
   });
 
-  it('responds with the current list when the time is up', async () => {
+  it('?wait= without since responds with the current list when the wait times out', async () => {
     const { service, ann, get } = await open();
     await openChamber(service, [ann]);
-    const isBegun = begun(service);
+    const following = whenFollowing(service);
     const waiting = get(ann, 'wait=1');
-    await isBegun();
+    await following();
     // The wait's timer does not use the test's clock.
     service.clock.advance(HOUR);
     expect(await waiting).toMatchObject({ todo: [{ must: 'pass', phase: 'PROPOSAL' }] });
   });
 
-  it('sets no timer in the past for a deadline that passes while the list is read', async () => {
+  it('?wait= without since sets no timer in the past for a deadline that passes while the list is read', async () => {
     const { service, ann, get } = await open();
     await openChamber(service, [ann]);
     const list = service.store.lists.listMemberships.bind(service.store.lists);
     let reads = 0;
     vi.spyOn(service.store.lists, 'listMemberships').mockImplementation(async (...query) => {
       const memberships = await list(...query);
-      // It begins to follow the chambers after the first read, and reads again.
+      // The request starts to follow the chambers after the first read, and reads again.
       if (++reads === 2) service.clock.advance(1.5 * HOUR);
       return memberships;
     });
@@ -184,7 +184,7 @@ describe('?wait= without since', IN_TIME, () => {
 });
 
 describe('a waiting request', IN_TIME, () => {
-  it('is one of a limited number for each agent', async () => {
+  it('a waiting request is rejected beyond the limit per agent', async () => {
     const { service, ann } = await open();
     const requests = [1, 2, 3].map(() => service.request('GET', '/me/todo?wait=1', { by: ann }));
     const statuses = (await Promise.all(requests)).map(({ status }) => status);
@@ -192,7 +192,7 @@ describe('a waiting request', IN_TIME, () => {
     expect(await service.request('GET', '/me/todo?wait=1', { by: ann })).toMatchObject({ status: 200 });
   });
 
-  it('releases its slot if its read fails', async () => {
+  it('a waiting request releases its slot if its read fails', async () => {
     const { service, ann } = await open();
     const failing = vi.spyOn(service.store.lists, 'listMemberships').mockImplementation(async () => {
       throw new ForumError('FORUM_ERR_UNAVAILABLE', 'not now');
@@ -203,7 +203,7 @@ describe('a waiting request', IN_TIME, () => {
     expect(await wait()).toMatchObject({ status: 200 });
   });
 
-  it('follows only the chambers of the list, and none after its response', async () => {
+  it('a waiting request follows only the chambers of the list, and none after its response', async () => {
     const { service, ann, bob, get } = await open();
     const ids = [await openChamber(service, [ann, bob]), await openChamber(service, [ann, bob])];
     const count = followed(service.forum);

@@ -16,7 +16,7 @@ async function todoOf(service: TestService, by: Signer, query = ''): Promise<rea
   return todo as readonly TodoView[];
 }
 
-/** A chamber whose creator does not join it. */
+/** Opens a chamber that its creator does not join. */
 async function chamberBy(service: TestService, by: Signer, members: readonly Signer[]): Promise<number> {
   const body = { name: 'Test', ...deadlinesFrom(service.clock.read()) };
   const { chamberId } = await service.must('POST', '/chambers', { by, body });
@@ -24,14 +24,14 @@ async function chamberBy(service: TestService, by: Signer, members: readonly Sig
   return chamberId;
 }
 
-/** `must` and `may` as text. */
+/** Formats `must` and `may` as text. */
 async function short(service: TestService, by: Signer): Promise<string> {
   const [item] = await todoOf(service, by);
   return item === undefined ? 'nothing' : [item.must, ...item.may].join(' ');
 }
 
 describe('GET /me/todo', () => {
-  it('names in each phase the awaited move and the accepted ones', async () => {
+  it('GET /me/todo names in each phase the move that is due and the moves that are accepted', async () => {
     const service = new TestService();
     const [ann, bob, eve] = [await service.agent(), await service.agent(), await service.agent()];
     const id = await chamberBy(service, eve, [ann, bob]);
@@ -60,12 +60,12 @@ describe('GET /me/todo', () => {
     expect(await words()).toEqual(['wait', 'wait', 'nothing']);
   });
 
-  it('never shows a list of another moment', async () => {
+  it('GET /me/todo never shows an outdated list', async () => {
     const service = new TestService();
     const { lists } = service.store;
     const read = lists.listMemberships.bind(lists);
-    /** Lists are cached by array, so a copy gets a new one. */
-    const madeNow = async (by: Signer) => {
+    /** The cache of lists is keyed by array, so a copied array causes a new list. */
+    const currentTodo = async (by: Signer) => {
       const copies = vi
         .spyOn(lists, 'listMemberships')
         .mockImplementation(async (...query) => [...(await read(...query))]);
@@ -87,9 +87,9 @@ describe('GET /me/todo', () => {
       const id = ids[step % ids.length];
       for (const by of agents) {
         const shown = await todoOf(service, by);
-        expect(shown).toEqual(await madeNow(by));
+        expect(shown).toEqual(await currentTodo(by));
         for (const { phase, must } of shown) seen.add(`${phase} ${must}`);
-        // Accepted if it is due, otherwise rejected.
+        // The service accepts the move if it is due, and rejects it otherwise.
         const share = allocationOf(id ?? 0, by, {});
         await service.request('POST', `/chambers/${id}/allocate/commit`, { by, body: share.commit });
         await service.request('POST', `/chambers/${id}/allocate/reveal`, { by, body: share.reveal });
@@ -106,7 +106,7 @@ describe('GET /me/todo', () => {
     expect(reasons).toEqual(ids.map(() => expect.stringMatching(/^Your key was retired/)));
   });
 
-  it('has exactly the documented members', async () => {
+  it('GET /me/todo has exactly the documented members', async () => {
     const { service, ann, bob } = await withTwoAgents();
     const id = await openChamber(service, [ann, bob], { turnSeconds: 60 });
     await enterPhase(service, id, 'PROPOSAL');
@@ -136,7 +136,7 @@ describe('GET /me/todo', () => {
     });
   });
 
-  it('says why it waits, and each change of the reason changes the version', async () => {
+  it('GET /me/todo gives the reason for a wait, and each change of the reason changes the version', async () => {
     const { service, ann, bob } = await withTwoAgents();
     const id = await openChamber(service, [ann, bob]);
     const seen = async () => {
@@ -162,7 +162,7 @@ describe('GET /me/todo', () => {
     expect(closed.version).not.toBe(open.version);
   });
 
-  it('counts the turns that ran out, across phases, passes and a restart', async () => {
+  it('GET /me/todo counts expired turns across phases, passes and a restart', async () => {
     const { clock, path } = { clock: new TestClock(), path: temporaryDatabase() };
     const before = new TestService({ clock, path });
     const [ann, bob] = [await before.agent(), await before.agent()];
@@ -184,7 +184,7 @@ describe('GET /me/todo', () => {
     await service.close();
   });
 
-  it('lists duties first, then earlier ends, and is cut by limit', async () => {
+  it('GET /me/todo lists duties first, then earlier ends, and is truncated by limit', async () => {
     const { service, ann, bob } = await withTwoAgents();
     const waiting = await openChamber(service, [bob, ann]);
     const acting = await openChamber(service, [ann, bob]);
@@ -197,7 +197,7 @@ describe('GET /me/todo', () => {
     });
   });
 
-  it('one request has everything that a member of 4 of 40 open chambers needs, and folds none', async () => {
+  it('GET /me/todo returns in one request everything that a member of 4 of 40 open chambers needs, and folds none of them', async () => {
     const { clock, path } = { clock: new TestClock(), path: temporaryDatabase() };
     const before = new TestService({ clock, path });
     const [ann, bob] = [await before.agent(), await before.agent()];
@@ -227,7 +227,7 @@ describe('GET /me/todo', () => {
     expect(streams.filter((stream) => stream !== ann.did)).toEqual([]);
   });
 
-  it('is signed, and takes only limit, wait and since', async () => {
+  it('GET /me/todo must be signed, and takes only limit, wait and since', async () => {
     const { service, by } = await withAgent();
     expect(await service.request('GET', '/me/todo')).toMatchObject({ status: 401 });
     for (const query of [
@@ -251,7 +251,7 @@ describe('GET /me/todo', () => {
 });
 
 describe('GET /agents/:did', () => {
-  it('shows public data only', async () => {
+  it('GET /agents/:did shows only public data', async () => {
     const { service, ann, bob } = await withTwoAgents();
     await openChamber(service, [ann]);
     const id = await openChamber(service, [ann, bob]);
@@ -274,7 +274,7 @@ describe('GET /agents/:did', () => {
 });
 
 describe('labels, topics and seats', () => {
-  it('are shown if they were given', async () => {
+  it('labels, topics and seats are shown if they were given', async () => {
     const service = new TestService();
     const ann = await service.agent({ label: 'Ann 🌦' });
     expect(await service.must('GET', `/agents/${ann.did}`)).toMatchObject({ label: 'Ann 🌦' });
@@ -284,7 +284,7 @@ describe('labels, topics and seats', () => {
     expect(created?.payload).toMatchObject({ topic: 'Rain', maxMembers: 2 });
   });
 
-  it('have limits', async () => {
+  it('labels, topics and seats have limits', async () => {
     const { service, by } = await withAgent();
     const create = (members: object) =>
       service.request('POST', '/chambers', { by, body: { name: 'Test', ...deadlinesFrom(START), ...members } });
@@ -295,7 +295,7 @@ describe('labels, topics and seats', () => {
     await expect(service.agent({ label: 'x'.repeat(65) })).rejects.toThrow('400');
   });
 
-  it('are limited as the creator said', async () => {
+  it('the seats of a chamber are limited by maxMembers', async () => {
     const service = new TestService();
     const agents = [await service.agent(), await service.agent(), await service.agent()];
     const id = await openChamber(service, agents.slice(0, 2), { maxMembers: 2 });
@@ -304,7 +304,7 @@ describe('labels, topics and seats', () => {
 });
 
 describe('GET /chambers?member=', () => {
-  it('lists the chambers that the agent joined, newest first, in pages and by phase', async () => {
+  it('GET /chambers?member= lists the chambers that the agent joined, newest first, in pages and by phase', async () => {
     const { service, ann, bob } = await withTwoAgents();
     const ids = [
       await openChamber(service, [ann]),

@@ -1,4 +1,4 @@
-// Chambers whose members must hold a token, on a real chain with real contracts, some of them hostile.
+// Chambers whose members must hold a token, on a real chain with real contracts, some of which are hostile.
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Anvil, spawnAnvil } from '../../src/dev-chain/anvil.ts';
 import { openRpc, type Rpc } from '../../src/relayer/rpc.ts';
@@ -63,27 +63,30 @@ let wallets = 100;
 /** A wallet that no other test has used. */
 const newWallet = () => walletOf(wallets++);
 
-describe('a chamber whose members hold a token', () => {
-  it.each(['join', 'creation'] as const)('records chain, block and balance (at: %s)', async (at) => {
-    const { service } = await openService();
-    const wallet = newWallet();
-    await erc20.send('mint', wallet.address, 7n);
-    const ann = await agentWith(service, wallet);
-    const id = await openChamber(service, [ann], rule(erc20, { at }));
-    const [created, joined] = await service.events(id);
-    const block = { blockNumber: expect.any(Number), blockHash: expect.stringMatching(/^0x[0-9a-f]{64}$/) };
-    expect(created).toMatchObject({ payload: { admission: { token: { minBalance: '5', at } } } });
-    expect(created?.payload).toHaveProperty(
-      'token',
-      at === 'creation' ? { chainId: CHAIN_ID, ...block } : { chainId: CHAIN_ID },
-    );
-    expect(joined?.payload).toHaveProperty('token', { ...block, balance: '7' });
-    expect(await service.must('GET', `/chambers/${id}`)).toMatchObject({
-      admission: { token: { address: erc20.address, minBalance: '5', at } },
-    });
-  });
+describe('a chamber whose members must hold a token', () => {
+  it.each(['join', 'creation'] as const)(
+    'a chamber whose members must hold a token records chain, block and balance (at: %s)',
+    async (at) => {
+      const { service } = await openService();
+      const wallet = newWallet();
+      await erc20.send('mint', wallet.address, 7n);
+      const ann = await agentWith(service, wallet);
+      const id = await openChamber(service, [ann], rule(erc20, { at }));
+      const [created, joined] = await service.events(id);
+      const block = { blockNumber: expect.any(Number), blockHash: expect.stringMatching(/^0x[0-9a-f]{64}$/) };
+      expect(created).toMatchObject({ payload: { admission: { token: { minBalance: '5', at } } } });
+      expect(created?.payload).toHaveProperty(
+        'token',
+        at === 'creation' ? { chainId: CHAIN_ID, ...block } : { chainId: CHAIN_ID },
+      );
+      expect(joined?.payload).toHaveProperty('token', { ...block, balance: '7' });
+      expect(await service.must('GET', `/chambers/${id}`)).toMatchObject({
+        admission: { token: { address: erc20.address, minBalance: '5', at } },
+      });
+    },
+  );
 
-  it('accepts a collection like a token, and an agent that has just received one', async () => {
+  it('a chamber whose members must hold a token accepts an NFT collection like a token, and an agent that has just received a token', async () => {
     const { service } = await openService();
     const wallet = newWallet();
     const ann = await agentWith(service, wallet);
@@ -95,7 +98,7 @@ describe('a chamber whose members hold a token', () => {
     expect(await join(service, id, ann)).toMatchObject({ status: 200 });
   });
 
-  it('counts the balance at the creation, even if the token was transferred since', async () => {
+  it('a chamber whose members must hold a token counts the balance at the creation, even if the token has been transferred since', async () => {
     const { service } = await openService();
     const [early, late] = [newWallet(), newWallet()];
     const [ann, bob] = [await agentWith(service, early), await agentWith(service, late)];
@@ -106,7 +109,7 @@ describe('a chamber whose members hold a token', () => {
     expect(await join(service, id, ann)).toMatchObject({ status: 200 });
   });
 
-  it('names in one response all unmet rules of an agent without a proven wallet', async () => {
+  it('a chamber whose members must hold a token names in one response all unmet rules of an agent without a proven wallet', async () => {
     const { service, proxy } = await openService();
     const [wallet, bob] = [newWallet(), await service.agent()];
     await erc20.send('mint', wallet.address, 5n);
@@ -122,7 +125,7 @@ describe('a chamber whose members hold a token', () => {
     expect(await join(service, id, bob)).toMatchObject({ status: 200 });
   });
 
-  it('gives one wallet one seat, even if several of its keys join at once', async () => {
+  it('a chamber whose members must hold a token gives a wallet one seat, even if several keys with this wallet join at once', async () => {
     const { service } = await openService();
     const wallet = newWallet();
     await erc20.send('mint', wallet.address, 5n);
@@ -134,7 +137,7 @@ describe('a chamber whose members hold a token', () => {
   });
 });
 
-describe('the chain is asked last, and once', () => {
+describe('the chain is queried last, and once', () => {
   it.each<readonly [string, string, (service: TestService, id: number, by: Signer) => Promise<unknown>]>([
     ['that is not in LOBBY', 'FORUM_ERR_PHASE', async (service) => service.clock.advance(3_600_000)],
     ['by a member', 'FORUM_ERR_CONFLICT', async (service, id, by) => join(service, id, by)],
@@ -149,7 +152,7 @@ describe('the chain is asked last, and once', () => {
         expect(by.did).not.toBe(other.did);
       },
     ],
-  ])('a join %s costs no call', async (_what, code, prepare) => {
+  ])('a join %s causes no call', async (_what, code, prepare) => {
     const { service, proxy } = await openService();
     const wallet = newWallet();
     await erc20.send('mint', wallet.address, 5n);
@@ -161,7 +164,7 @@ describe('the chain is asked last, and once', () => {
     expect(proxy.requests).toEqual([]);
   });
 
-  it('a retry gets its first response without a call, even if the chain is gone', async () => {
+  it('a retry gets its first response without a call, even if the chain is unavailable', async () => {
     const { service, proxy } = await openService();
     const wallet = newWallet();
     await erc20.send('mint', wallet.address, 5n);
@@ -182,7 +185,7 @@ describe('the chain is asked last, and once', () => {
     expect(proxy.requests).toEqual([]);
   });
 
-  it('the same join twice at once is one seat, and both have its response', async () => {
+  it('two concurrent copies of a join get one seat and the same response', async () => {
     const { service } = await openService();
     const wallet = newWallet();
     await erc20.send('mint', wallet.address, 5n);
@@ -196,7 +199,7 @@ describe('the chain is asked last, and once', () => {
 });
 
 describe('an address without a valid token', () => {
-  it('is 400 at creation if there is no code', async () => {
+  it('a token address without code is 400 at the creation', async () => {
     const { service } = await openService();
     const answer = await create(
       service,
@@ -215,22 +218,25 @@ describe('an address without a valid token', () => {
     [4, 'returned 64 bytes, not 32'],
     [5, 'returned 100000 bytes, not 32'],
     [6, 'used more than 1000000 gas'],
-  ])('is 403 at the join with what it did (behaviour %i: %s)', async (behaviour, problem) => {
-    const { service } = await openService();
-    const hostile = await deployContract(rpc, 'admission/HostileToken', behaviour);
-    const ann = await agentWith(service, newWallet());
-    const id = await openChamber(service, [], rule(hostile));
-    expect(await join(service, id, ann)).toMatchObject({
-      status: 403,
-      body: {
-        error: 'FORUM_ERR_ADMISSION',
-        detail: `token: balanceOf of ${hostile.address} fails: ${problem}`,
-        failedRules: ['token'],
-      },
-    });
-  });
+  ])(
+    'a misbehaving token contract is 403 at the join, and the detail describes its behaviour (%i: %s)',
+    async (behaviour, problem) => {
+      const { service } = await openService();
+      const hostile = await deployContract(rpc, 'admission/HostileToken', behaviour);
+      const ann = await agentWith(service, newWallet());
+      const id = await openChamber(service, [], rule(hostile));
+      expect(await join(service, id, ann)).toMatchObject({
+        status: 403,
+        body: {
+          error: 'FORUM_ERR_ADMISSION',
+          detail: `token: balanceOf of ${hostile.address} fails: ${problem}`,
+          failedRules: ['token'],
+        },
+      });
+    },
+  );
 
-  it('is 403 at the join if its code is invalid and so consumes all the gas', async () => {
+  it('a token address whose invalid code consumes all the gas is 403 at the join', async () => {
     const { service } = await openService();
     const hostile = await deployContract(rpc, 'admission/HostileToken', 0);
     await rpc.request('anvil_setCode', [hostile.address, '0xfe']);
@@ -247,41 +253,44 @@ describe('an address without a valid token', () => {
 
 describe('a chain that fails', () => {
   it.each([
-    ['is away', () => ({ kind: 'reset' }), 'RPC unreachable'],
+    ['is unavailable', () => ({ kind: 'reset' }), 'RPC unreachable'],
     ['does not respond in time', () => ({ kind: 'hang' }), 'did not respond within 0.3 s'],
     [
-      'is another one',
+      'has a different chain id',
       (method: string) => method === 'eth_chainId' && { kind: 'result', result: '0x1' },
       'serves chain 1',
     ],
     [
-      'has not the state',
+      'lacks the state',
       (method: string) => method === 'eth_call' && { kind: 'error', message: 'missing trie node' },
       'missing trie node',
     ],
     [
-      'has another block',
+      'has a different block',
       (method: string) => method === 'eth_call' && { kind: 'error', message: 'hash is not currently canonical' },
       'canonical',
     ],
     ['returns no hex', (method: string) => method === 'eth_call' && { kind: 'result', result: 'junk' }, 'malformed'],
-  ] as const)('gives 503 when it %s, and a seat afterwards by the same request', async (_what, fault, problem) => {
-    const { service, proxy } = await openService(300);
-    const wallet = newWallet();
-    await erc20.send('mint', wallet.address, 5n);
-    const ann = await agentWith(service, wallet);
-    const id = await openChamber(service, [], rule(erc20));
-    const joining = service.prepare('POST', `/chambers/${id}/join`, { by: ann });
-    proxy.fault = (method) => (fault(method) || undefined) as ReturnType<FaultProxy['fault']>;
-    const answer = await service.send(joining);
-    expect(answer).toMatchObject({ status: 503, body: { error: 'FORUM_ERR_UNAVAILABLE', retryAfter: 1 } });
-    expect(answer.body.detail).toContain(problem);
-    expect(answer.body.detail).not.toContain('a-key-that-must-not-show');
-    proxy.fault = () => undefined;
-    expect(await service.send(joining)).toMatchObject({ status: 200 });
-  });
+  ] as const)(
+    'a chain that %s causes 503, and the same request gets a seat afterwards',
+    async (_what, fault, problem) => {
+      const { service, proxy } = await openService(300);
+      const wallet = newWallet();
+      await erc20.send('mint', wallet.address, 5n);
+      const ann = await agentWith(service, wallet);
+      const id = await openChamber(service, [], rule(erc20));
+      const joining = service.prepare('POST', `/chambers/${id}/join`, { by: ann });
+      proxy.fault = (method) => (fault(method) || undefined) as ReturnType<FaultProxy['fault']>;
+      const answer = await service.send(joining);
+      expect(answer).toMatchObject({ status: 503, body: { error: 'FORUM_ERR_UNAVAILABLE', retryAfter: 1 } });
+      expect(answer.body.detail).toContain(problem);
+      expect(answer.body.detail).not.toContain('a-key-that-must-not-show');
+      proxy.fault = () => undefined;
+      expect(await service.send(joining)).toMatchObject({ status: 200 });
+    },
+  );
 
-  it('makes a creation 503, and creates nothing', async () => {
+  it('a chain that fails causes 503 at a creation, and nothing is created', async () => {
     const { service, proxy } = await openService(300);
     const by = await service.agent();
     proxy.fault = () => ({ kind: 'reset' });
@@ -300,20 +309,20 @@ it('joins that wait for a slow chain delay no batch', { timeout: 60_000 }, async
     keys.push(await agentWith(service, wallet));
   }
   const slow = await openChamber(service, [], rule(erc20));
-  // Two rounds of requests: 3 s in all.
+  // Two rounds of requests take 3 s in total.
   proxy.fault = async () => {
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     return undefined;
   };
   const startedAt = performance.now();
   const joins = Promise.all(keys.map((key) => join(service, slow, key)));
-  let areJoinsOver = false;
+  let haveJoinsEnded = false;
   void joins.then(() => {
-    areJoinsOver = true;
+    haveJoinsEnded = true;
   });
   const member = await service.request('POST', `/chambers/${quick}/join`, { by });
   const registered = await service.agent();
-  expect([member.status, typeof registered.did, areJoinsOver]).toEqual([200, 'string', false]);
+  expect([member.status, typeof registered.did, haveJoinsEnded]).toEqual([200, 'string', false]);
   expect(performance.now() - startedAt).toBeLessThan(1_500);
   expect((await joins).map(({ status }) => status)).toEqual(Array(8).fill(200));
   expect(performance.now() - startedAt).toBeGreaterThan(2_900);

@@ -1,4 +1,4 @@
-// Proofs of wallets (POST /register with a wallet's signature): given, missing, wrong, by another wallet, replayed.
+// Wallet proofs (POST /register with a wallet's signature): valid, missing, wrong, by another wallet, replayed.
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { describe, expect, it } from 'vitest';
 import { Signer } from '../kit/signer.ts';
@@ -25,7 +25,7 @@ const isProven = async (service: TestService, by: Signer) => {
 };
 
 describe('a proof', () => {
-  it('is kept whole in the line of the account, and shown', async () => {
+  it('a proof is stored in full in the account line, and shown', async () => {
     const { service, by, body } = await open();
     expect(await isProven(service, by)).toBe(false);
     await service.must('POST', '/register', { by, body });
@@ -36,7 +36,7 @@ describe('a proof', () => {
     expect(request.body).toBe(JSON.stringify(body));
   });
 
-  it('accepts an address in any case, a time with an offset, and any origin of the service', async () => {
+  it('a proof may have an address in any case, a time with an offset, and any origin of the service', async () => {
     const settings = { PUBLIC_URL: `${PUBLIC_URL},https://other.test/api` };
     const { service, by } = await withAgent({ settings });
     const issuedAt = new Date(service.clock.read() + 3_600_000).toISOString().replace('Z', '999+01:00');
@@ -47,7 +47,7 @@ describe('a proof', () => {
     expect((await linesOf(service, by))[1].payload.walletProof.service).toBe('https://other.test');
   });
 
-  it('for a service is not valid for another one on the same origin, unless it names the origin alone', async () => {
+  it('a proof is not valid for another service on the same origin, unless it names only the origin', async () => {
     const [one, other] = ['a', 'b'].map(
       (path) => new TestService({ settings: { PUBLIC_URL: `${PUBLIC_URL}/${path}` } }),
     );
@@ -65,7 +65,7 @@ describe('a proof', () => {
     expect(outcomes).toEqual([200, 400, 200, 200]);
   });
 
-  it('is kept with the same wallet, and dropped with another one without its own proof', async () => {
+  it('a proof stays valid for the same wallet, and is dropped for a different wallet without a proof', async () => {
     const { service, by, body } = await open();
     const { walletSignature: _, issuedAt: __, ...plain } = body;
     const provenAfter = async (next: object) => {
@@ -82,7 +82,7 @@ describe('a proof', () => {
     expect(state?.provenWallets).toEqual([WALLET, OTHER].map(({ address }) => address.toLowerCase()));
   });
 
-  it('adds no line if the wallet is proven already, but must be valid', async () => {
+  it('a proof must be valid even if the wallet is already proven, and then adds no line', async () => {
     const { service, by, body } = await open();
     await service.must('POST', '/register', { by, body });
     service.clock.advance(1_000);
@@ -93,7 +93,7 @@ describe('a proof', () => {
     expect(await linesOf(service, by)).toHaveLength(2);
   });
 
-  it('gets its first response when it is sent again, at any age', async () => {
+  it('a proof gets its first response when it is sent again, at any age', async () => {
     const { service, by, body } = await open();
     const request = service.prepare('POST', '/register', { by, body });
     const first = await service.send(request);
@@ -102,7 +102,7 @@ describe('a proof', () => {
     expect(await linesOf(service, by)).toHaveLength(2);
   });
 
-  it('is recorded in the join, together with the label', async () => {
+  it('a proof is recorded in the join, together with the label', async () => {
     const service = new TestService();
     const by = await service.agent({ label: 'Ann' });
     const body = { ...(await provenRegistration(service, by, WALLET)), label: 'Ann' };
@@ -120,7 +120,7 @@ describe('a proof', () => {
   });
 });
 
-/** The same point on the curve with the other s: valid for lenient verifiers. */
+/** Returns the signature with the other valid s, which lenient verifiers accept. */
 function withHighS(signature: string): string {
   const { n } = secp256k1.CURVE;
   const s = (n - BigInt(`0x${signature.slice(66, 130)}`)).toString(16).padStart(64, '0');
@@ -153,7 +153,7 @@ const WRONG: readonly (readonly [title: string, change: Change, problem: string]
     'is not by',
   ],
   [
-    'another time than was sent',
+    'a time other than the one sent',
     async (_, __, proof) => ({ ...proof, issuedAt: proof.issuedAt.replace('Z', '+00:00') }),
     'is not by',
   ],
@@ -171,11 +171,11 @@ const AGES: readonly (readonly [title: string, seconds: number, problem: string 
   ['61 s ahead', 61, 'issuedAt is 61 s ahead, but at most 60 s are accepted'],
 ];
 
-describe('rejects, with the text to sign,', () => {
+describe('an invalid wallet proof', () => {
   const textOf = ({ did }: Signer, issuedAt: string) =>
     `Chamber Coordination Service wallet proof\nagent: ${did}\nwallet: ${WALLET.address}\nservice: ${PUBLIC_URL}\nissued: ${issuedAt}`;
 
-  it.each(WRONG)('a signature with, or by, or for, %s', async (_title, change, problem) => {
+  it.each(WRONG)('POST /register rejects a wallet signature with, by or for %s', async (_title, change, problem) => {
     const { service, by, body } = await open();
     const sent = { ...body, ...(await change(service, by, body)) };
     const { status, body: answer } = await service.request('POST', '/register', { by, body: sent });
@@ -185,24 +185,27 @@ describe('rejects, with the text to sign,', () => {
     expect(await linesOf(service, by)).toHaveLength(1);
   });
 
-  it.each(AGES)('one that is too old or from the future: %s', async (_title, seconds, problem) => {
-    const { service, by, body } = await open();
-    const issuedAt = new Date(service.clock.read() + seconds * 1_000).toISOString();
-    const sent = { ...body, ...(await proofBy(WALLET, by.did, { issuedAt })) };
-    const { status, body: answer } = await service.request('POST', '/register', { by, body: sent });
-    expect(status).toBe(problem === undefined ? 200 : 400);
-    if (problem !== undefined) expect(answer.detail).toContain(problem);
-    if (problem !== undefined) expect(answer.detail).toContain(textOf(by, issuedAt));
-  });
+  it.each(AGES)(
+    'POST /register rejects a proof that is too old or from the future: %s',
+    async (_title, seconds, problem) => {
+      const { service, by, body } = await open();
+      const issuedAt = new Date(service.clock.read() + seconds * 1_000).toISOString();
+      const sent = { ...body, ...(await proofBy(WALLET, by.did, { issuedAt })) };
+      const { status, body: answer } = await service.request('POST', '/register', { by, body: sent });
+      expect(status).toBe(problem === undefined ? 200 : 400);
+      if (problem !== undefined) expect(answer.detail).toContain(problem);
+      if (problem !== undefined) expect(answer.detail).toContain(textOf(by, issuedAt));
+    },
+  );
 
   it.each([
     'unsigned',
     'unsigned, without an e-mail address',
     'with an e-mail address',
-    'of a key that is new',
-    'of a key that is new, without an e-mail address',
-    'of a key that is new, unsigned and without an e-mail address',
-  ])('one in a registration %s, and says how a wallet is proven', async (what) => {
+    'of a new key',
+    'of a new key, without an e-mail address',
+    'of a new key, unsigned and without an e-mail address',
+  ])('POST /register rejects a proof in a registration %s, and says how to prove a wallet', async (what) => {
     const { service, by, body } = await open();
     const email = what.includes('without an') ? {} : { operatorEmail: 'op@example.org' };
     const newcomer = new Signer();
@@ -218,7 +221,7 @@ describe('rejects, with the text to sign,', () => {
     expect(answer.detail).toContain(textOf(key, proof.issuedAt));
   });
 
-  it('nothing from an agent that follows the error', async () => {
+  it('POST /register accepts the proof of an agent that follows the error text', async () => {
     const service = new TestService();
     const by = new Signer();
     const proven = await provenRegistration(service, by, WALLET);
@@ -229,7 +232,7 @@ describe('rejects, with the text to sign,', () => {
     expect(await isProven(service, by)).toBe(true);
   });
 
-  it('one without its time, a time without one, more than 8 KiB, and non-hex, by name', async () => {
+  it('POST /register names a proof without its time, a time without a proof, more than 8 KiB, and non-hex', async () => {
     const { service, by, body } = await open();
     const { walletSignature, issuedAt, ...plain } = body;
     for (const [more, detail] of [
@@ -245,8 +248,8 @@ describe('rejects, with the text to sign,', () => {
   });
 });
 
-describe('no caller but the holder of the key', () => {
-  it('binds a wallet to it: another key with its own wallet and proof is rejected', async () => {
+describe('only the holder of a key', () => {
+  it('only the holder of a key can bind a wallet to the key: a registration by another key is rejected', async () => {
     const { service, by, body } = await open();
     await service.must('POST', '/register', { by, body });
     const theirs = await provenRegistration(service, by, OTHER);
@@ -258,7 +261,7 @@ describe('no caller but the holder of the key', () => {
     expect((await service.must('GET', '/me', { by })).walletAddress).toBe(WALLET.address);
   });
 
-  it('reuses a proof for another agent', async () => {
+  it('only the holder of a key can use the proof for the key: the same proof is rejected for another agent', async () => {
     const service = new TestService();
     const by = await agentWith(service, WALLET);
     const [, { payload }] = await linesOf(service, by);

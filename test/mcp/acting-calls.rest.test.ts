@@ -124,11 +124,11 @@ it(`an acting call that is cancelled ${CUTS} times creates one event and returns
     if (cut === 'by the caller, after it') while (network.accepted === 0 && !isOver) await new Promise(setImmediate);
     caller.abort();
     const result = await first;
-    const isMade = async () => (await left()).length === tool.events.length;
-    // The work of a cancelled call continues for a moment.
+    const isComplete = async () => (await left()).length === tool.events.length;
+    // The work of a cancelled call continues briefly.
     if (isCancelled) await seat.call('whoami');
     network.cut = 'nowhere';
-    const wasMade = await isMade();
+    const wasComplete = await isComplete();
 
     if (meanwhile.includes('restart')) {
       await seat.close();
@@ -149,7 +149,7 @@ it(`an acting call that is cancelled ${CUTS} times creates one event and returns
       expect(await left(), title).toEqual(isEnded ? tool.events.slice(0, 1) : tool.events);
     } else {
       // The request never reached the service in time, so either nothing was made, or everything except the pass.
-      expect(wasMade, `${title}: ${JSON.stringify(again)}`).toBe(false);
+      expect(wasComplete, `${title}: ${JSON.stringify(again)}`).toBe(false);
       expect(tool.events.slice(0, 1), title).toEqual(expect.arrayContaining([...new Set(await left())]));
       expect(meanwhile, title).toMatch(/ends/);
       expect(again.error, title).toMatch(/FORUM_ERR_(PHASE|TURN)/);

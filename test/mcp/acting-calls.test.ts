@@ -1,4 +1,4 @@
-// Tools that are safe to repeat: an equal call returns the first result.
+// Tools that are safe to repeat: an identical call returns the first result.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -24,8 +24,8 @@ async function commentsOf({ seat, chamberId }: Played): Promise<readonly string[
   return said.map(({ words }) => words[0] ?? '');
 }
 
-describe('an equal call', () => {
-  it('an equal call in the same turn returns the first result; `again` or other arguments make a new call', async () => {
+describe('an identical call', () => {
+  it('an identical call in the same turn returns the first result; `again` or other arguments make a new call', async () => {
     const played = await inDebate();
     const { seat, chamberId } = played;
     const first = await seat.call('debate', { chamberId, comment: 'one' });
@@ -40,7 +40,7 @@ describe('an equal call', () => {
     expect(await commentsOf(played)).toEqual(['one', 'one', 'two']);
   });
 
-  it('an equal call in the next turn is a new call', async () => {
+  it('an identical call in the next turn is a new call', async () => {
     const played = await inDebate();
     const { seat, other, chamberId } = played;
     const [comment, pass] = [
@@ -55,7 +55,7 @@ describe('an equal call', () => {
     expect(await commentsOf(played)).toEqual(['one', 'two', 'one', 'two']);
   });
 
-  it('equal calls at the same time are one call', async () => {
+  it('concurrent identical calls are one call', async () => {
     const played = await inDebate();
     const { seat, chamberId } = played;
     const results = await Promise.all([1, 2, 3].map(() => seat.call('debate', { chamberId, comment: 'one' })));
@@ -63,7 +63,7 @@ describe('an equal call', () => {
     expect(await commentsOf(played)).toEqual(['one']);
   });
 
-  it('equal calls at two servers with the same key are one call', async () => {
+  it('identical calls at two servers with the same key are one call', async () => {
     const played = await inDebate();
     const { seat, chamberId } = played;
     const second = await openSeat({ service: seat.service, folder: seat.folder });
@@ -73,7 +73,7 @@ describe('an equal call', () => {
     expect(await commentsOf(played)).toEqual(['one']);
   });
 
-  it('equal calls that create a chamber are one call for ten minutes', async () => {
+  it('identical calls that create a chamber are one call for ten minutes', async () => {
     const seat = await openSeat();
     const first = await seat.call('open', { name: 'New' });
     expect(await seat.call('open', { name: 'New' })).toEqual({ ...first, repeated: true });
@@ -113,7 +113,7 @@ describe.each(['after the answer', 'between'] as const)('a pass that ends the ph
 });
 
 describe('an idea', () => {
-  it('proposing an equal idea of one’s own succeeds, and a conflict names the owner of the ticker', async () => {
+  it('proposing one’s own idea again succeeds, and a conflict names the owner of the ticker', async () => {
     const played = await joinedSeat(PACE);
     const { seat, chamberId } = played;
     await inTurn('PROPOSAL')(played);

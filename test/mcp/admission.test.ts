@@ -1,4 +1,4 @@
-// Admission to chambers, as models set it and as errors explain it.
+// Models set admission rules, and errors explain them.
 import { expect, it } from 'vitest';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { openSeat } from './seat-in-process.ts';

@@ -1,4 +1,4 @@
-// Wherever the service names agents by DID, models see the names of the transcript.
+// Models see the names of the transcript where the service names agents by DID.
 import { expect, it } from 'vitest';
 import { joinedSeat, openSeat } from './seat-in-process.ts';
 

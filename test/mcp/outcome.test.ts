@@ -1,4 +1,4 @@
-// Results of a chamber that is over, for models.
+// The results of a finished chamber that models see.
 import { describe, expect, it } from 'vitest';
 import { NO_CHAIN } from '../../src/service/compose.ts';
 import type { ServiceFact } from '../../src/vocabulary/events.ts';
@@ -12,7 +12,7 @@ import { joinedSeat } from './seat-in-process.ts';
 
 const IDEAS = 22;
 
-/** This agent has revealed shares of the second idea, and equal shares of the last two. */
+/** This agent has revealed allocations to the second idea, and equal ones to the last two. */
 async function revealed() {
   const { seat, other, chamberId } = await joinedSeat();
   const { service } = seat;
@@ -47,7 +47,7 @@ const linksTo = (chamberId: number) => {
   return { page, lines: `${page}/events` };
 };
 
-const RANKED = [
+const RANKED_IDEAS = [
   idea(2, 1, 5_000),
   idea(IDEAS - 1, 1, 1_000),
   idea(IDEAS, 1, 1_000),
@@ -55,7 +55,7 @@ const RANKED = [
   ...Array.from({ length: 16 }, (_, n) => idea(n + 3, 0, 0)),
 ];
 
-it('wait returns the tally as soon as no move can change it, and what is still awaited', async () => {
+it('wait returns the tally as soon as no move can change it, and says what it still waits for', async () => {
   const { seat, service, chamberId } = await revealed();
   expect((await seat.call('wait', { chamberId, seconds: 1 })).over).toEqual([]);
   service.clock.advance(HOUR);
@@ -63,8 +63,8 @@ it('wait returns the tally as soon as no move can change it, and what is still a
   expect(more).toEqual([]);
   expect(over).toEqual({
     chamberId,
-    ideas: RANKED,
-    ideasLeftOut: IDEAS - RANKED.length,
+    ideas: RANKED_IDEAS,
+    ideasLeftOut: IDEAS - RANKED_IDEAS.length,
     committed: 1,
     revealed: 1,
     waitsFor: `chamber ${chamberId} waits for its root on the chain`,
@@ -72,7 +72,7 @@ it('wait returns the tally as soon as no move can change it, and what is still a
   });
 });
 
-/** A service with a chain on which nothing happens except by the test. */
+/** Opens a service with a chain on which only the test acts. */
 const CHAIN = {
   chainId: 31_337,
   registryAddress: `0x${'11'.repeat(20)}`,
@@ -93,7 +93,7 @@ async function told(service: TestService) {
   return { seat, chamberId, next };
 }
 
-describe('wait for a chamber that is over', () => {
+describe('wait for a finished chamber', () => {
   it('wait for a finished chamber returns once the outcome exists', async () => {
     const service = withChain();
     const { seat, chamberId, next } = await told(service);
@@ -112,7 +112,7 @@ describe('wait for a chamber that is over', () => {
     expect(over.waitsFor).toBeUndefined();
   });
 
-  it('wait for a finished chamber returns after `seconds` at the latest, with what is awaited', async () => {
+  it('wait for a finished chamber returns after `seconds` at the latest, and says what it waits for', async () => {
     const { seat, chamberId } = await told(withChain());
     const startedAt = performance.now();
     const { over } = await seat.call('wait', { chamberId, seconds: 1 });
@@ -143,8 +143,8 @@ it('wait returns the service’s outcome once the chamber is settled', async () 
   const ends = [{ tokenAddress }, { tokenAddress }, { failure: 'reverted' }];
   expect(over).toEqual({
     chamberId,
-    ideas: RANKED.map((each, rank) => ({ ...each, ...ends[rank] })),
-    ideasLeftOut: IDEAS - RANKED.length,
+    ideas: RANKED_IDEAS.map((each, rank) => ({ ...each, ...ends[rank] })),
+    ideasLeftOut: IDEAS - RANKED_IDEAS.length,
     abstainedBps: 3_000,
     committed: 1,
     revealed: 1,

@@ -30,7 +30,7 @@ async function itemOf({ seat }: Played) {
   return (await seat.call('todo')).todo[0];
 }
 
-it('after `done` the next turn is passed, too, if no other member has spoken', async () => {
+it('after `done` the server also passes the next turn if no other member has spoken', async () => {
   const played = await inProposal();
   const { seat, chamberId } = played;
   await seat.call('propose', { chamberId, name: 'Rain', ticker: 'RAIN', done: true });
@@ -54,7 +54,7 @@ it.each([
   expect(await passesBy(played)).toBe(1);
 });
 
-it('passing ends with the phase', async () => {
+it('the server stops passing at the end of the phase', async () => {
   const played = await inProposal({});
   await played.seat.call('pass', { chamberId: played.chamberId, done: true });
   await enterPhase(played.seat.service, played.chamberId, 'DEBATE');
@@ -62,7 +62,7 @@ it('passing ends with the phase', async () => {
   expect(await passesBy(played)).toBe(1);
 });
 
-it('passing ends when the agent acts again', async () => {
+it('the server stops passing when the agent acts again', async () => {
   const played = await inProposal();
   const { seat, chamberId } = played;
   await seat.call('propose', { chamberId, name: 'Rain', ticker: 'RAIN', done: true });
@@ -73,7 +73,7 @@ it('passing ends when the agent acts again', async () => {
   expect(await itemOf(played)).toMatchObject({ must: 'pass', may: ['propose', 'withdraw'] });
 });
 
-it('without rounds each turn is held for a while, so that agents do not pass endlessly', async () => {
+it('without rounds the server holds each turn for a while, so that agents do not pass endlessly', async () => {
   const played = await inProposal({});
   const { seat, chamberId } = played;
   await seat.call('pass', { chamberId, done: true });

@@ -23,24 +23,24 @@ import {
   PUBLIC_URL,
 } from './scene.ts';
 
-/** Three times what one address is allowed in production. */
+/** Three times the production limit of an address. */
 const REQUESTS_PER_SECOND = 1_500;
 const RENEW_MS = 10_000;
-/** The number of words of 256 characters, three bytes each: with the rest of a registration just under 64 KiB. */
-const FAT_WORDS = 82;
+/** With this many words of 256 three-byte characters, a registration has just under 64 KiB. */
+const LONGEST_WORDS = 82;
 const HUGE_BYTES = 10_000_000;
 const COSTLY_AFTER_MAX = 900;
 const REOPEN_MS = 5;
 const PIPELINING_CONNECTIONS = 400;
 const PIPELINED = 64;
 const CONSUMERS = 2_000;
-/** The maximum of one request. */
+/** The maximum number of leaves in one request. */
 const LEAVES = 10_000;
 const CHECKPOINT_POLL_MS = 200;
-/** Full chambers have more. */
+/** Every full chamber has more moves than this. */
 const MOVES_MIN = 1_000;
 /** Requests for receipts, and headers of maximum length that request none. */
-const WISHES = [
+const ACCEPT_SIGNATURES = [
   acceptReceipt('n'),
   `receipt=(${'"event" '.repeat(1_900)})`,
   'a=(),'.repeat(3_000),
@@ -64,20 +64,21 @@ const RUN: Readonly<Record<AttackKind, () => Promise<void>>> = {
   'wrong-signatures': () => flood(200, forgedMove),
   'unknown-keys': () => flood(50, unknownKey),
   'bulk-readers': () => flood(100, () => ({ path: bulk() })),
-  'cold-chambers': () => flood(20, () => ({ path: `/chambers/${anyFull()}${any(['', '/ideas', '/allocations'])}` })),
-  'fat-bodies': () => flood(50, fatBody),
+  'cold-chambers': () =>
+    flood(20, () => ({ path: `/chambers/${randomFullChamber()}${any(['', '/ideas', '/allocations'])}` })),
+  'fat-bodies': () => flood(50, largestRegistration),
   lists: () => flood(50, () => ({ path: list() })),
   'idle-streams': () => renew(500, streamHead, { isPaused: true }),
   'slow-readers': () => drip(500),
   consumers: () => renew(CONSUMERS, () => allStreamHead('')),
   'silent-connections': () => renew(200, () => 'GET /health HTTP/1.1\r\nHo'),
-  pages: () => flood(100, () => ({ path: `/chambers/${any([DEEP_CHAMBER, anyFull()])}`, headers: BROWSER })),
+  pages: () => flood(100, () => ({ path: `/chambers/${any([DEEP_CHAMBER, randomFullChamber()])}`, headers: BROWSER })),
   'unread-pages': () =>
     renew(1_500, () => `GET /chambers/${DEEP_CHAMBER} HTTP/1.1\r\nHost: x\r\n${ASKS_FOR_PAGE}\r\n\r\n`, {
       isPaused: true,
     }),
   'unread-lists': () =>
-    renew(1_500, () => `GET /chambers/${anyFull()}/ideas HTTP/1.1\r\nHost: x\r\n\r\n`, { isPaused: true }),
+    renew(1_500, () => `GET /chambers/${randomFullChamber()}/ideas HTTP/1.1\r\nHost: x\r\n\r\n`, { isPaused: true }),
   transcripts: () => flood(100, transcript),
   'model-reads': () => flood(100, modelRead),
   documents: () => flood(100, () => ({ path: any(DOCUMENTS), headers: { 'if-none-match': any(['"x"', '*']) } })),
@@ -95,7 +96,7 @@ const RUN: Readonly<Record<AttackKind, () => Promise<void>>> = {
   retirements: () => flood(100, wrongRetirement),
   receipts: async () => {
     const move = await acceptedMove();
-    await flood(100, () => ({ ...move, headers: { ...move.headers, 'accept-signature': any(WISHES) } }));
+    await flood(100, () => ({ ...move, headers: { ...move.headers, 'accept-signature': any(ACCEPT_SIGNATURES) } }));
   },
 };
 
@@ -108,7 +109,7 @@ const attack = ATTACKS.find((each) => each === kind);
 if (attack === undefined) throw new Error(`KIND is one of ${ATTACKS.join(', ')}`);
 await RUN[attack]();
 
-/** Requests on that many connections, each sent after the response to the one before it, at the pace of the whole flood. */
+/** Sends requests over the given number of connections, each after the previous response, at REQUESTS_PER_SECOND in total. */
 async function flood(connections: number, next: () => Sent): Promise<void> {
   const agent = new HttpAgent({ keepAlive: true, maxSockets: connections });
   const pauseMs = (1_000 * connections) / REQUESTS_PER_SECOND;
@@ -130,7 +131,7 @@ function exchange({ method = 'GET', path, headers = {}, body }: Sent, agent: Htt
   });
 }
 
-/** Readers of all lines, in each form, who read a little every second. */
+/** Opens readers of all lines, in each form, that read a little every second. */
 async function drip(connections: number): Promise<void> {
   const pages = 'GET /events?after=0&limit=10000 HTTP/1.1\r\nHost: x\r\n\r\n';
   for (let index = 0; index < connections; index++) {
@@ -141,7 +142,7 @@ async function drip(connections: number): Promise<void> {
   await new Promise(() => {});
 }
 
-/** Connections that send these bytes and then wait; from time to time all are reopened. */
+/** Opens connections that send the bytes and then wait; reopens all of them from time to time. */
 async function renew(connections: number, bytes: () => string, { isPaused = false } = {}): Promise<void> {
   for (;;) {
     const sockets = Array.from({ length: connections }, () => open(bytes(), { isPaused }));
@@ -163,12 +164,12 @@ function any<Item>(items: readonly Item[]): Item {
   return items[Math.floor(Math.random() * items.length)] as Item;
 }
 
-function anyFull(): number {
+function randomFullChamber(): number {
   return 1 + Math.floor(Math.random() * FULL_CHAMBERS);
 }
 
 function bulk(): string {
-  return `/chambers/${anyFull()}/events?limit=10000`;
+  return `/chambers/${randomFullChamber()}/events?limit=10000`;
 }
 
 function list(): string {
@@ -176,12 +177,12 @@ function list(): string {
     ...PHASES.map((phase) => `/chambers?phase=${phase}&limit=200`),
     '/ideas?limit=200',
     '/ideas/T1',
-    `/ideas/T200?chamberId=${anyFull()}`,
+    `/ideas/T200?chamberId=${randomFullChamber()}`,
   ]);
 }
 
 function streamHead(): string {
-  return streamHeadOf(`/chambers/${any([anyFull(), chamberOf(0)])}/stream?after=0`);
+  return streamHeadOf(`/chambers/${any([randomFullChamber(), chamberOf(0)])}/stream?after=0`);
 }
 
 function allStreamHead(query: string): string {
@@ -221,7 +222,7 @@ async function readLog(): Promise<PublishedLog> {
   }
 }
 
-/** A checkpoint, a tile or a proof of any event. */
+/** Requests a checkpoint, a tile or a proof of any event. */
 function nodeOf({ prefix, size }: PublishedLog): Sent {
   const index = below(Math.floor(size / TILE_WIDTH));
   const level = any([0, ENTRIES] as const);
@@ -230,13 +231,13 @@ function nodeOf({ prefix, size }: PublishedLog): Sent {
       `${prefix}/checkpoint`,
       `${prefix}/${tilePath({ level, index, width: TILE_WIDTH })}`,
       `${prefix}/${tilePath({ level, index, width: 1 + below(TILE_WIDTH) })}`,
-      `/chambers/${anyFull()}/events/${1 + below(MOVES_MIN)}/tlog-proof`,
+      `/chambers/${randomFullChamber()}/events/${1 + below(MOVES_MIN)}/tlog-proof`,
       `/agents/${honestAgent(below(HONEST_AGENTS)).did}/events/1/tlog-proof`,
     ]),
   };
 }
 
-/** A retirement by a proven wallet, possibly a contract, that did not sign it. */
+/** Makes a retirement by a proven wallet, possibly a contract, that did not sign it. */
 function wrongRetirement(): Sent {
   const walletSignature = `0x${randomBytes(64).toString('hex')}1b`;
   const body = { walletAddress: ACCOUNT_WALLET, walletSignature, issuedAt: new Date().toISOString() };
@@ -262,7 +263,7 @@ function below(count: number): number {
   return Math.floor(Math.random() * count);
 }
 
-/** All differ, so that none is a retry of another. */
+/** All registrations differ, so that none is a retry of another. */
 function transcript(): Sent {
   const after = Math.floor(Math.random() * COSTLY_AFTER_MAX);
   const maxBytes = 1_048_576 - Math.floor(Math.random() * 1_000);
@@ -271,7 +272,11 @@ function transcript(): Sent {
 }
 
 function modelRead(): Sent {
-  const args = { chamberId: anyFull(), after: Math.floor(Math.random() * COSTLY_AFTER_MAX), maxBytes: 65_536 };
+  const args = {
+    chamberId: randomFullChamber(),
+    after: Math.floor(Math.random() * COSTLY_AFTER_MAX),
+    maxBytes: 65_536,
+  };
   const params = { name: 'read', arguments: args };
   const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
   return {
@@ -309,7 +314,7 @@ function rawRequest({ method, path, headers = {}, body = '' }: Sent): string {
   return `${method} ${path} HTTP/1.1\r\n${lines.map((line) => line.join(': ')).join('\r\n')}\r\n\r\n${body}`;
 }
 
-/** A move in the name of an honest agent: any client can send it. */
+/** Makes a move in the name of an honest agent, which any client can send. */
 function forgedMove(): Sent {
   const index = Math.floor(Math.random() * HONEST_AGENTS);
   return wronglySigned(honestAgent(index), `/chambers/${chamberOf(index)}/debate`);
@@ -324,10 +329,10 @@ function wronglySigned(by: Signer, path: string): Sent {
   return { ...wire, headers: { ...wire.headers, signature: `sig1=:${randomBytes(64).toString('base64')}:` } };
 }
 
-function fatBody(): Sent {
+function largestRegistration(): Sent {
   const headers = { 'content-type': 'application/json' };
   if (Math.random() < 0.02) return { method: 'POST', path: '/register', headers, body: 'x'.repeat(HUGE_BYTES) };
-  const words = Array.from({ length: FAT_WORDS }, () => '議'.repeat(256));
+  const words = Array.from({ length: LONGEST_WORDS }, () => '議'.repeat(256));
   const personality = { loves: words.slice(0, 64), hates: words.slice(64) };
   const body = { ...registrationOf(new Signer()), personality };
   return { method: 'POST', path: '/register', headers, body: JSON.stringify(body) };

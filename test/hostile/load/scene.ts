@@ -17,26 +17,26 @@ export const HONEST_AGENTS = 10;
 const COMMENTS_OF_LONG_CHAMBER = 8_500;
 const COMMENTS_OF_DEEP_CHAMBER = 100;
 
-/** An agent of an attacker, whose chamber follows those of the honest ones. */
+/** The attackers' agent; its chamber follows those of the honest agents. */
 export const ATTACKERS_AGENT = new Signer(createHash('sha256').update('hostile agent').digest());
 
-/** The same in every process. */
+/** Returns the same agent in every process. */
 export function honestAgent(index: number): Signer {
   return new Signer(createHash('sha256').update(`honest agent ${index}`).digest());
 }
 
-/** Full, and with thousands of comments. */
+/** A full chamber with thousands of comments. */
 export const LONG_CHAMBER = 1;
-/** Full, and its comments have refinements of maximum depth. */
+/** A full chamber whose comments have refinements of maximum depth. */
 export const DEEP_CHAMBER = 2;
 
-/** Its root is on the chain, and none of its graduates has a token yet. */
+/** A chamber whose root is on the chain while none of its graduated ideas has a token. */
 export const DEPLOYING_CHAMBER = 3;
 const GRADUATES = 250;
-/** The first of the full chambers that have their tokens. */
+/** The first of the full chambers whose tokens are deployed. */
 export const FIRST_SETTLED_CHAMBER = 11;
 
-/** Chambers 1 to FULL_CHAMBERS are full. */
+/** The agent's chamber; chambers 1 to FULL_CHAMBERS are the full ones. */
 export function chamberOf(agentIndex: number): number {
   return FULL_CHAMBERS + 1 + agentIndex;
 }
