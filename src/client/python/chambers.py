@@ -43,7 +43,7 @@ PATIENCE_SECONDS = 60
 FIRST_PATIENCE_SECONDS = 5
 BACKOFF_SECONDS = (0.2, 10)
 # The maximum wait that a response can request.
-REQUESTED_SECONDS = 60
+ASKED_SECONDS = 60
 # The service accepts signatures that are minutes old, so below this difference a new signature would not help.
 CLOCK_TOLERANCE_SECONDS = 30
 NDJSON = "application/x-ndjson"
@@ -1670,7 +1670,7 @@ def _requested_seconds(headers: Any) -> float:
 def _backoff(failures: int, requested: float = 0.0) -> float:
     """Doubles with each failure, with jitter so that clients do not retry at the same time. A requested wait can only increase the result."""
     first, most = BACKOFF_SECONDS
-    return min(requested, REQUESTED_SECONDS) + min(first * 2 ** min(failures, 10), most) * (0.5 + secrets.randbelow(1000) / 2000)
+    return min(requested, ASKED_SECONDS) + min(first * 2 ** min(failures, 10), most) * (0.5 + secrets.randbelow(1000) / 2000)
 
 
 def _parse_events(lines: Iterator[bytes]) -> Iterator[Tuple[str, str]]:
