@@ -304,7 +304,7 @@ export function describeWithholding(begin: () => Promise<WithheldPlace>): void {
     const { logId } = store.log;
     let count = 0;
     const dies = (stub: string) => (++count > 100 ? expect.fail('the process exits') : restatedFor(logId)(stub));
-    await expect(store.withholding.restate(dies)).rejects.toThrow('the process ends');
+    await expect(store.withholding.restate(dies)).rejects.toThrow('the process exits');
     expect(readStubs((await store.withholding.read(0, 1_000)).ndjson).logs).toHaveLength(2);
     await store.close();
     const again = await place.open();
