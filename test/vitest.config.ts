@@ -11,7 +11,7 @@ import { SlowFiles } from './kit/slow-files.ts';
  * More workers than processors, because half of the tests wait for a process, a chain or a timer, and those of the rest set
  * longer.
  */
-const FAST_WORKERS = availableParallelism() + 2;
+const FAST_WORKERS = availableParallelism() + 3;
 const REST_WORKERS = availableParallelism() + 4;
 
 /** Tests in these files repeat, wait for real time, need a program that npm does not bring, or measure. */
@@ -23,48 +23,56 @@ const ON_BOTH_STORES = ['test/{forum,http,stream}/*.test.ts', 'test/journey.test
 /** `npm run judges` installs the programs that these tests need. */
 const JUDGED = 'test/judges/*.test.ts';
 
-/**
- * Files that start first, because otherwise they would run alone at the end. Without a cache of earlier runs the largest files
- * start first, and some of these are small.
- */
+/** Files that start first, in this order, because otherwise they would run alone at the end. Most of them wait. */
 const LONGEST = [
-  'soak/soak',
+  'simulation',
   'nodes/callbacks',
   'client/asleep-silence',
   'mcp/hostile-host',
-  'audit/live-log',
-  'cli/wrong-shapes',
-  'client/bad-hour',
-  'audit/search/search',
+  'soak/soak',
+  'log/postgres/publishers',
+  'forum/simulation',
+  'hostile/heap',
+  'deploy/manual',
+  'nodes/chaos',
   'client/asleep-wall-clock',
   'client/asleep-steady-clock',
-  'relayer/many-at-once',
-  'log/postgres/publishers',
+  'client/sleeping-agents',
+  'audit/search/search',
+  'cli/wrong-shapes',
+  'page/verify',
+  'page/hostile',
+  'client/bad-hour',
+  'client/python',
   'log/postgres/same-log',
   'log/postgres/faults',
-  'page/verify',
-  'nodes/chaos',
-  'nodes/callbacks',
+  'audit/stale-log',
+  'audit/cosigned',
   'log/postgres/standby-away',
   'cli/phase-wait',
   'callbacks/deliveries',
-  'client/sleeping-agents',
   'durability/start',
-  'relayer/deployed-already',
   'durability/stop',
-  'demo/demo',
-  'relayer/rpc-faults',
-  'mcp/take-part',
-  'audit/mutations',
+  'relayer/deployed-already',
+  'audit/checkpoint',
+  'audit/receipts',
+  'log/postgres/withholding',
+  'mirror/two-histories',
+  'audit/log-accounting',
+  'log/sqlite/maintenance',
+  'relayer/deploy-failed',
 ];
 
 const { TEST_STORE, JUDGES } = process.env;
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isLong = ({ moduleId }: TestSpecification) => LONGEST.some((name) => moduleId.includes(`/test/${name}.`));
+    const place = ({ moduleId }: TestSpecification) => {
+      const index = LONGEST.findIndex((name) => moduleId.includes(`/test/${name}.`));
+      return index === -1 ? LONGEST.length : index;
+    };
     const sorted = await super.sort(files);
-    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+    return sorted.toSorted((a, b) => place(a) - place(b));
   }
 }
 
