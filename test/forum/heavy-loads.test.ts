@@ -4,7 +4,10 @@ import { expect, it, vi } from 'vitest';
 import { Streams } from '../../src/forum/streams.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import { FullLogWriter } from '../kit/full-log.ts';
+import { onSqliteOnly } from '../kit/store.ts';
 import { atEnd } from '../kit/temporary.ts';
+
+onSqliteOnly('it opens logs in SQLite');
 
 const HEAVY = [1, 2, 3, 4, 5, 6, 7, 8];
 const LIGHT = 9;

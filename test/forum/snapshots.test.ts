@@ -9,9 +9,12 @@ import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import type { StreamId } from '../../src/log/stream-id.ts';
 import { LogWriter } from '../bench/logs/log-writer.ts';
 import { faultsOf, rebuildLog } from '../durability/log-book.ts';
+import { onSqliteOnly } from '../kit/store.ts';
 import { atEnd, temporaryDatabase } from '../kit/temporary.ts';
 import { TestService } from '../kit/test-service.ts';
 import { asSchema2 } from '../log/entries.ts';
+
+onSqliteOnly('it opens files of SQLite');
 
 const EVENTS = 2_345;
 

@@ -6,7 +6,10 @@ import { Streams } from '../../src/forum/streams.ts';
 import type { EventLog } from '../../src/log/log.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import { FullLogWriter, MEMBERS } from '../kit/full-log.ts';
+import { onSqliteOnly } from '../kit/store.ts';
 import { atEnd } from '../kit/temporary.ts';
+
+onSqliteOnly('it opens logs in SQLite');
 
 it('a read on a shared log reaches its head, even if it joins folds for older heads', async () => {
   const store = openSqliteStore(':memory:');

@@ -6,16 +6,19 @@ import type { Store } from '../../src/log/store.ts';
 const { TEST_STORE } = process.env;
 export const IS_ON_POSTGRES = TEST_STORE === 'postgres';
 
-/** Skips a suite on PostgreSQL, for the given reason. */
+let sqliteOnly: string | undefined;
+
+/** Skips the tests of a file on PostgreSQL, for the given reason. */
 export function onSqliteOnly(reason: string): void {
-  beforeEach(({ skip }) => skip(IS_ON_POSTGRES, reason));
+  sqliteOnly = reason;
 }
 
 /** A store opened before each test, because a service is created synchronously. */
 let spare: Store | undefined;
 
 if (IS_ON_POSTGRES) {
-  beforeEach(async () => {
+  beforeEach(async ({ skip }) => {
+    if (sqliteOnly !== undefined) return skip(sqliteOnly);
     const { openStore, temporaryPostgres } = await import('./postgres.ts');
     spare = await openStore(await temporaryPostgres());
   });
