@@ -7,7 +7,7 @@ import { newChamber, openLiveService, REGISTRATION } from '../client/live-servic
 import { Random } from '../kit/random.ts';
 import { atEnd } from '../kit/temporary.ts';
 
-const AUDITS = Number(process.env['LIVE_AUDITS'] ?? 4);
+const AUDITS = Number(process.env['LIVE_AUDITS'] ?? 2);
 const AGENTS = 6;
 const PAUSE_MILLIS = 30;
 const MILLIS_OF_AUDIT = 60_000;

@@ -1,11 +1,13 @@
 // Audits a service while agents register, create chambers and move. The log grows constantly, and each audit must be sound.
+// LIVE_AUDITS sets the number of audits.
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, expect, it, vi } from 'vitest';
 import { auditMain } from '../../src/audit/main.ts';
 import { call, createChamber, newAgent, run } from '../kit/service.ts';
 import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 
-const AUDITS = 4;
+const AUDITS = Number(process.env['LIVE_AUDITS'] ?? 2);
+const MILLIS_OF_AUDIT = 90_000;
 const PAUSE_MS = 100;
 /** The number of lines after which the log grows more slowly, so that audits on a busy machine can catch up. */
 const LINES_FAST = 1_000;
@@ -14,7 +16,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-it(`an honest service under load is sound in ${AUDITS} audits`, { timeout: 180_000 }, async () => {
+it(`an honest service under load is sound in ${AUDITS} audits`, { timeout: AUDITS * MILLIS_OF_AUDIT }, async () => {
   const running = await run({ DATABASE_PATH: temporaryDatabase() });
   const printed: string[] = [];
   vi.spyOn(console, 'log').mockImplementation((text: string) => void printed.push(text));

@@ -2,7 +2,7 @@
 import { it } from 'vitest';
 import { expectCrashesKeepMoves, PLAYERS } from './crash-rounds.ts';
 
-const { CRASH_ROUNDS = '7' } = process.env;
+const { CRASH_ROUNDS = '5' } = process.env;
 const ROUNDS = Number(CRASH_ROUNDS);
 /** Kills while the first requests arrive, during the first commit, after a batch from every player, and after many batches. */
 const KILL_AFTER_ANSWERS = [0, 1, PLAYERS, 30, 200];

@@ -24,12 +24,15 @@ async function pageOf(
   return Buffer.from(await response.arrayBuffer());
 }
 
-async function fullService(comment: string): Promise<TestService> {
+async function fullService(comment: string, { count = COMMENTS, backed = 250 } = {}): Promise<TestService> {
   const [clock, store] = [new TestClock(), openTestStore(undefined)];
-  const comments = { count: COMMENTS, comment, refinement: deepRefinement() };
-  await new FullLogWriter(store.log, clock.read()).writeChamber(1, { text: LONGEST, backed: 250, comments });
+  const comments = { count, comment, refinement: deepRefinement() };
+  await new FullLogWriter(store.log, clock.read()).writeChamber(1, { text: LONGEST, backed, comments });
   return new TestService({ clock, store });
 }
+
+/** As many members and ideas, of which the last comments are long. */
+const COMMENTED = { count: 3, backed: 2 };
 
 describe('the page of a chamber that is full of the longest texts', () => {
   it('the page of a chamber with the longest texts is truncated, and links to the omitted parts', async () => {
@@ -43,13 +46,13 @@ describe('the page of a chamber that is full of the longest texts', () => {
   });
 
   it('the page shows the last event, however long it is', async () => {
-    const html = (await pageOf(await fullService('short'), 1)).toString();
-    const last = 1 + MEMBERS * 4 + COMMENTS;
+    const html = (await pageOf(await fullService('short', COMMENTED), 1)).toString();
+    const last = 1 + MEMBERS * 4 + COMMENTED.count;
     expect(html).toContain(`id="e${last}"`);
   });
 
   it('a chamber’s page is rendered once for all readers, including later ones', async () => {
-    const service = await fullService('short');
+    const service = await fullService('short', COMMENTED);
     const reading = vi.spyOn(service.log, 'readPage');
     const first = await pageOf(service, 1);
     const reads = reading.mock.calls.length;
@@ -63,7 +66,7 @@ describe('the page of a chamber that is full of the longest texts', () => {
   });
 
   it('a chamber’s page is compressed for clients that accept gzip', async () => {
-    const service = await fullService('short');
+    const service = await fullService('short', COMMENTED);
     const compressed = await pageOf(service, 1, { 'accept-encoding': 'gzip' });
     expect(gunzipSync(compressed).equals(await pageOf(service, 1))).toBe(true);
   });

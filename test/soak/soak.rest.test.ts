@@ -11,8 +11,8 @@ describe.skipIf(process.platform !== 'linux')('a soak', () => {
     const store = { DATABASE_PATH: temporaryDatabase() };
     const load = {
       roundsPerQuarter: 1,
-      chambersPerRound: 3,
-      rpcCalls: 3_000,
+      chambersPerRound: 2,
+      rpcCalls: 1_500,
       pageLoadsPerRound: 5,
       freezeMillis: 12_000,
     };

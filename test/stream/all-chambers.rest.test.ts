@@ -11,13 +11,12 @@ import { temporaryDatabase } from '../kit/temporary.ts';
 
 onSqliteOnly('the order of all chambers’ lines is that of one process');
 
-const DISCONNECTS = 100;
+const DISCONNECTS = Number(process.env['FIREHOSE_DISCONNECTS'] ?? 50);
 const KILLS = 3;
-/** FIREHOSE_CHAMBERS overrides the number. */
 const CHAMBERS = Number(process.env['FIREHOSE_CHAMBERS'] ?? 40);
 /** A consumer reads at most this many lines meanwhile, so that it never waits for lines that nobody adds. */
 const MOVES_PER_READ = 12;
-const LIMIT_MS = 180_000 + 400 * CHAMBERS;
+const LIMIT_MS = 180_000 + 400 * CHAMBERS + 500 * DISCONNECTS;
 
 interface Line {
   readonly chamberId: number;

@@ -5,7 +5,7 @@ import { honestVerdicts, type Searched, search } from './search.ts';
 
 const { FORGERIES, FORGERY_SEED = '1', FORGERY_ONLY } = process.env;
 /** The CPU time that the search may take in CI. */
-const CPU_MILLIS_MAX = 40_000;
+const CPU_MILLIS_MAX = 15_000;
 /** Allows for a loaded machine, such as CI's. */
 const TEST_MILLIS_MAX = 10 * CPU_MILLIS_MAX;
 const CHANGES = 20_000;

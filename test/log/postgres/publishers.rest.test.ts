@@ -13,7 +13,7 @@ import { prepare, registrationOf, send } from '../../kit/wire.ts';
 import { watchCheckpoints } from '../../nodes/checkpoint-watch.ts';
 
 const NODES = 3;
-const ROUNDS = 4;
+const ROUNDS = Number(process.env['PUBLISHER_ROUNDS'] ?? NODES);
 /** Longer than a lease plus the time in which another node acquires it and publishes. */
 const FROZEN_MS = 10_000;
 
