@@ -27,7 +27,7 @@ function main(): void {
 }
 
 async function run(config: Config, ownLog: OwnLog): Promise<void> {
-  const { logger, lastWords, lostLines } = ownLog;
+  const { logger, fatalLogger, lostLines } = ownLog;
   const starting = startService({
     env: process.env,
     config,
@@ -35,7 +35,7 @@ async function run(config: Config, ownLog: OwnLog): Promise<void> {
     version: VERSION,
     lostLogLines: lostLines,
     onFatal: (error) => {
-      lastWords.fatal({ err: error }, 'memory and disk may differ: the process stops');
+      fatalLogger.fatal({ err: error }, 'memory and disk may differ: the process stops');
       exit(EXIT_FAILURE);
     },
   });
@@ -66,8 +66,8 @@ function endOnSignal(starting: Promise<Service>, ownLog: OwnLog): void {
   process.on('SIGHUP', () => detach(reload()));
 }
 
-function fail(error: unknown, { lastWords }: OwnLog): never {
-  lastWords.fatal(error instanceof Error ? error.message : String(error));
+function fail(error: unknown, { fatalLogger }: OwnLog): never {
+  fatalLogger.fatal(error instanceof Error ? error.message : String(error));
   exit(error instanceof ConfigError ? EXIT_CONFIG : EXIT_FAILURE);
 }
 

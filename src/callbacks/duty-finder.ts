@@ -7,7 +7,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Duty, dutyOf, seatsDue } from '../../projections/todo.ts';
 import type { Forum } from '../forum/forum.ts';
-import type { PlayedChamber, Seats } from '../log/callbacks.ts';
+import type { ChamberWithTurns, MemberSelector } from '../log/callbacks.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
 export interface FoundDuty extends Duty {
@@ -130,9 +130,9 @@ export class DutyFinder {
     const { forum, onDuty } = this.#options;
     const { callbacks } = forum.store;
     const now = forum.now();
-    const played = new Map<number, PlayedChamber>();
-    const due: Seats[] = [];
-    for (const each of await callbacks.listPlayed(chamberIds)) {
+    const played = new Map<number, ChamberWithTurns>();
+    const due: MemberSelector[] = [];
+    for (const each of await callbacks.listChambersWithTurns(chamberIds)) {
       const { chamberId } = each.chamber;
       played.set(chamberId, each);
       const { seats, changesAt } = seatsDue(each, now);
@@ -141,7 +141,7 @@ export class DutyFinder {
       due.push(...seats.map((turnOrder) => ({ chamberId, turnOrder })));
     }
     if (due.length === 0) return;
-    for (const { chamberId, member } of await callbacks.listSeated(due)) {
+    for (const { chamberId, member } of await callbacks.listMembers(due)) {
       const chamber = played.get(chamberId);
       const duty = chamber && dutyOf({ ...chamber, member }, now);
       if (!duty) continue;

@@ -2,7 +2,7 @@
 // public and its keys keep signing, so that the lines that others kept of the old log can still be proven.
 import { readConfig } from '../config.ts';
 import { copyKeyFileForLog, defaultKeyFile, readAnyKeyFile } from '../keys/key-file.ts';
-import { COPIED_FROM } from '../log/found-log.ts';
+import { COPIED_FROM } from '../log/existing-log.ts';
 import { newLogId, SERVICE_KEYS, toKeyIds } from '../log/log-id.ts';
 import { readWholeLog, writeWholeLog } from '../log/open-log.ts';
 import type { FormerLog } from '../log/published-tree.ts';

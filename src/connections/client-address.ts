@@ -1,11 +1,10 @@
-// The network that a request counts against: the socket's, or the one that a trusted proxy reports. Used for limits, never for
-// signatures.
+// Attributes a request to a network: the socket's, or the one that a trusted proxy reports. Used for limits, never for signatures.
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 
 /**
- * The client's network: `192.0.2.1`, or the /64 of an IPv6 address. `isProxied`: the next request can be another client's; `isNamed`: the
- * proxy named the client.
+ * Returns the client's network: `192.0.2.1`, or the /64 of an IPv6 address. `isProxied`: the peer is a trusted proxy, so the next request may
+ * be from a different client. `isNamed`: the proxy named the client.
  */
 export function clientNetwork(
   trustedProxies: BlockList,
@@ -46,7 +45,7 @@ function isTrusted(trusted: BlockList, address: string): boolean {
   return isIP(plain) !== 0 && trusted.check(plain, isIP(plain) === 6 ? 'ipv6' : 'ipv4');
 }
 
-/** The nearest address that is not a trusted proxy: the client can forge everything before it. */
+/** Returns the last address that is not a trusted proxy. The client can forge every address before it. */
 function clientAddress(trusted: BlockList, headers: IncomingMessage['headers']): string | undefined {
   const hops = forwardedHops(headers);
   for (let at = hops.length - 1; at >= 0; at--) {
@@ -74,7 +73,7 @@ function withoutPort(text: string): string {
 const GROUPS = 8;
 const NETWORK_GROUPS = 4;
 
-/** `192.0.2.1` (also for `::ffff:192.0.2.1`) or `2001:db8:0:1::/64`; returns the text itself if it is not an address. */
+/** Returns `192.0.2.1` (also for `::ffff:192.0.2.1`) or `2001:db8:0:1::/64`; the text itself if it is not an address. */
 function networkOf(address: string): string {
   if (!address.includes(':')) return address;
   if (address.startsWith(MAPPED) && address.includes('.')) return address.slice(MAPPED.length);

@@ -1,4 +1,4 @@
-// Server-sent events (WHATWG HTML, 9.2), written as fast as the reader takes them and kept alive.
+// Server-sent events (WHATWG HTML, 9.2), with backpressure and keep-alive comments.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { whenClosed } from './carrier.ts';
 import type { Liveness } from './liveness.ts';
@@ -9,7 +9,7 @@ const EVENT_SOURCE_HEADERS = {
   'Cache-Control': 'no-store',
 } as const;
 
-/** A comment, without a blank line after it: some readers would take that for the end of an event. */
+/** Encodes a comment, without a blank line after it, which some readers would treat as the end of an event. */
 export function comment(text: string): Buffer {
   return Buffer.from(`: ${text}\n`);
 }
@@ -19,11 +19,11 @@ const KEEP_ALIVE = comment('keep-alive');
 export interface EventSink {
   /** Sends whole events without waiting for the reader. */
   readonly write: (events: Uint8Array) => void;
-  /** Sends whole events. Resolves when the socket takes more, or the reader is gone. */
+  /** Sends whole events. Resolves when the socket accepts more data, or the reader is gone. */
   readonly send: (events: Uint8Array) => Promise<void>;
   /** Ends the stream after these events. */
   readonly end: (last?: Uint8Array) => void;
-  /** Aborts the connection: after a regular end, the reader would take the stream for complete. */
+  /** Aborts the connection, because after a regular end the reader would consider the stream complete. */
   readonly fail: (error: unknown) => void;
 }
 
@@ -44,17 +44,17 @@ export function respondEvents(options: EventSourceOptions): Response {
   const { incoming, outgoing, quota, caller, headers } = options;
   const init = { headers: { ...headers, ...EVENT_SOURCE_HEADERS } };
   quota.require(caller);
-  // Nobody reads or ends the stream of a HEAD.
+  // Nobody reads or ends the stream of a HEAD request.
   if (incoming.method === 'HEAD') return new Response(null, init);
-  whenClosed(outgoing, quota.hold(caller));
+  whenClosed(outgoing, quota.acquire(caller));
   return new Response(bodyOf(options), init);
 }
 
 function bodyOf({ incoming, outgoing, liveness, open }: EventSourceOptions): ReadableStream<Uint8Array> {
   let isEnded = false;
-  /** The socket has taken everything and asks for more. */
+  /** Whether the socket has taken everything and asks for more. */
   let isPulled = false;
-  /** One promise for all that wait: their events are written already. */
+  /** Shared by all pending calls of `send`, whose events are already enqueued. */
   let drained: PromiseWithResolvers<void> | undefined;
   let stop = () => {};
 
@@ -102,6 +102,6 @@ function bodyOf({ incoming, outgoing, liveness, open }: EventSourceOptions): Rea
     drained = undefined;
   }
 
-  // The socket has a queue; a second one would only keep more memory for a stalled reader.
+  // The socket has a queue; a second one would only use more memory for a stalled reader.
   return new ReadableStream<Uint8Array>({ start, pull, cancel }, { highWaterMark: 0 });
 }

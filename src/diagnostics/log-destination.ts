@@ -1,5 +1,5 @@
-// Writes the service's own log to a file, a pipe or a socket. A full disk or a reader that hangs neither delays nor ends the service: lines wait in a
-// bounded buffer, and further lines are lost and counted.
+// Writes the service's own log to a file, a pipe or a socket. A full disk or a stalled reader neither delays nor stops the service: lines wait
+// in a bounded buffer, and further lines are dropped and counted.
 import { writeSync } from 'node:fs';
 
 export interface LogDestinationOptions {
@@ -9,7 +9,7 @@ export interface LogDestinationOptions {
 }
 
 const RETRY_MS = 10;
-/** The pause doubles after each failure, up to this. */
+/** The pause doubles after each failure, up to this value. */
 const RETRY_MS_MAX = 500;
 /** The reader has gone or the descriptor was closed, so no later write can succeed. */
 const GONE: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET', 'EBADF', 'ENOTCONN']);

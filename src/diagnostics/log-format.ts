@@ -6,8 +6,8 @@ import { LogDestination } from './log-destination.ts';
 
 export interface OwnLog {
   readonly logger: Logger;
-  /** Logs at any LOG_LEVEL why the process ends. */
-  readonly lastWords: Logger;
+  /** Logs at any LOG_LEVEL why the process exits. */
+  readonly fatalLogger: Logger;
   /** The number of lost lines since the start. */
   readonly lostLines: () => number;
 }
@@ -22,10 +22,10 @@ export function openOwnLog(settings: LogSettings): OwnLog {
   const pretty = { write: (line: string) => destination.write(`${prettyLine(line)}\n`) };
   const logger = pino({ level: settings.LOG_LEVEL }, settings.LOG_FORMAT === 'pretty' ? pretty : destination);
   process.once('exit', () => destination.close());
-  return { logger, lastWords: logger.child({}, { level: 'fatal' }), lostLines: () => destination.lostLines };
+  return { logger, fatalLogger: logger.child({}, { level: 'fatal' }), lostLines: () => destination.lostLines };
 }
 
-/** Formats a line of pino as `time LEVEL message  name=value …`, followed by the stack of an error. */
+/** Formats one of pino's lines as `time LEVEL message  name=value …`, followed by the stack of an error. */
 export function prettyLine(line: string): string {
   const {
     time,

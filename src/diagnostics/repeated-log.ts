@@ -1,10 +1,10 @@
-// Log lines about conditions that may last for days or come and go: a new condition is logged at once, then at growing intervals.
+// Logs conditions that may last for days or come and go: a new condition is logged at once, and then at growing intervals.
 import { LRUCache } from 'lru-cache';
 import type { Millis } from '../vocabulary/values.ts';
 
 const INTERVAL_MILLIS_MIN = 60_000;
 const INTERVAL_MILLIS_MAX = 3_600_000;
-/** A new reason is logged at once, up to this number: a condition whose reason changes each time is also logged at intervals. */
+/** Up to this number, a new reason is logged at once. Further reasons are logged at intervals, because a reason may change every time. */
 const REASONS_MAX = 8;
 const CONDITIONS_MAX = 1_000;
 
@@ -21,7 +21,7 @@ interface Condition {
   times: number;
   writtenAt: Millis;
   interval: Millis;
-  /** A line about the condition was written, but none about its end. */
+  /** Whether a line about the condition was written, but none about its end. */
   isOpen: boolean;
   isOver: boolean;
 }

@@ -2,7 +2,7 @@
 import { type Config, ConfigError, readConfig } from '../config.ts';
 import { EXIT_FAILURE } from '../process/exit.ts';
 import { allFindings } from '../service/checks/checks.ts';
-import { type Finding, ofConfiguration, ok } from '../service/checks/finding.ts';
+import { configurationFindings, type Finding, ok } from '../service/checks/finding.ts';
 import { isChamberService } from './running-service.ts';
 
 /** Returns the findings; if the configuration is invalid, only the findings about the configuration. */
@@ -14,7 +14,7 @@ export async function examine(env: Readonly<Record<string, string | undefined>>)
     return running === undefined ? findings : [...findings, running];
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return ofConfiguration(error);
+    return configurationFindings(error);
   }
 }
 

@@ -1,4 +1,4 @@
-// A batch: commands that are decided one after another, each on the state that the previous ones leave, and written with one append.
+// A batch: commands that are decided one after another, each against the state after the previous ones, and written with one append.
 import type { AppendBatch, AppendResult, LogEntry, Registration } from '../log/log.ts';
 import type { StreamId } from '../log/stream-id.ts';
 import type { ReadChain } from '../moves/chain-question.ts';
@@ -43,19 +43,19 @@ export interface Readings {
   /** Whether the signature was looked up separately from appends. This happens once. */
   readonly isLookedUp: boolean;
   /** Whether the streams are kept in memory until the command has its response. */
-  readonly isHeld: boolean;
+  readonly isPinned: boolean;
   /** The open chambers of the agent, for a creation. */
   readonly openChambers: OpenChambers | undefined;
   /** The leaf of the event that the agent claims to have seen; null if there is no such event, undefined if it has not been read. */
   readonly seenLeaf: Hex | null | undefined;
-  /** Whether the chamber has the event that the comment replies to and replies to it are allowed; undefined if it has not been read. */
+  /** Whether the comment may reply to the event: it exists and allows replies. Undefined if it has not been read. */
   readonly takesReply: boolean | undefined;
   readonly readChain: ReadChain;
 }
 
 export const NO_READINGS: Readings = {
   isLookedUp: false,
-  isHeld: false,
+  isPinned: false,
   openChambers: undefined,
   seenLeaf: undefined,
   takesReply: undefined,
@@ -87,9 +87,9 @@ export class CommitBatch implements AppendBatch {
   readonly touched = new Set<StreamId>();
   /** The highest chamberId after the staged creations; undefined until it is known. */
   lastChamberId: number | undefined;
-  /** The batch that is being written. */
+  /** The previous batch, while it is being written. */
   before: CommitBatch | undefined;
-  /** Never later than that of a state which the batch takes. */
+  /** The last withholding that all states in the batch reflect. */
   readonly withheldThrough: number;
   readonly #streams: Streams;
 
@@ -133,7 +133,7 @@ export class CommitBatch implements AppendBatch {
     return event;
   }
 
-  /** If a decision has no event, the append confirms the heads that it depends on, and checks whether its signature is in the log. */
+  /** Makes the append confirm the heads of a decision without an event, and look up its signature. */
   confirm({ signature, streams }: PendingCommand): void {
     if (signature !== null && !this.accepted.has(signature)) this.signatures.push(signature);
     for (const stream of streams) {
@@ -145,7 +145,7 @@ export class CommitBatch implements AppendBatch {
 
 /** Whether a stream had grown before the append, so that the command must be decided again. */
 export function hasConflict({ pending, event }: Outcome, { conflicts }: AppendResult): boolean {
-  // A written event is final, even if the account that the decision read has grown at the same moment.
+  // A written event is final, even if the account that the decision read grew at the same time.
   const streams = event === null ? pending.streams : [event.chamberId ?? event.did];
   return streams.some((stream) => stream !== null && conflicts.has(stream));
 }

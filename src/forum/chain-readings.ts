@@ -3,7 +3,7 @@
 import type { ChainAnswer, ChainQuestion, ChainReader, ReadChain } from '../moves/chain-question.ts';
 import { invalid, unavailable } from '../vocabulary/errors.ts';
 
-/** Thrown by a decision that needs a chain read. It is never a response. */
+/** Thrown by a decision that needs a chain read. It is never sent as a response. */
 export class NeedsChain extends Error {
   readonly question: ChainQuestion;
 
@@ -22,13 +22,13 @@ function keyOf(question: ChainQuestion): string {
   return JSON.stringify(question);
 }
 
-/** Further commands would probably time out, and they would fill the commit queue. */
+/** Limits the commands that wait for the chain. More would probably time out, and they would fill the commit queue. */
 const READINGS_MAX = 256;
 
 export class ChainReadings {
   readonly #reader: ChainReader;
   /** Equal concurrent queries share one read. */
-  readonly #underWay = new Map<string, Promise<ChainAnswer>>();
+  readonly #inFlight = new Map<string, Promise<ChainAnswer>>();
   #waiting = 0;
 
   constructor(reader: ChainReader = NO_CHAIN) {
@@ -51,12 +51,12 @@ export class ChainReadings {
     if (this.#waiting >= READINGS_MAX) throw unavailable('too many requests wait for the chain, retry');
     this.#waiting++;
     try {
-      const answer = this.#underWay.get(key) ?? this.#reader.answer(question);
-      this.#underWay.set(key, answer);
+      const answer = this.#inFlight.get(key) ?? this.#reader.answer(question);
+      this.#inFlight.set(key, answer);
       return await answer;
     } finally {
       this.#waiting--;
-      this.#underWay.delete(key);
+      this.#inFlight.delete(key);
     }
   }
 }

@@ -15,7 +15,7 @@ export interface Caller {
   readonly signature: string | null;
   /** Null for unsigned requests. */
   readonly times: SignatureTimes | null;
-  /** Why a new move must not have this request: a place for free text, which the log would keep. */
+  /** Why a new move can't use this request: it could carry free text, which the log would keep. */
   readonly formProblem?: string | undefined;
 }
 
@@ -40,7 +40,7 @@ export interface RegisterCommand extends Requested<'register'> {
 export interface RetireByWalletCommand extends Requested<'retireByWallet'> {
   readonly services: readonly string[];
 }
-/** An event of the service itself. */
+/** Records a service event. */
 export interface RecordCommand {
   readonly operation: 'record';
   readonly chamberId: number;
@@ -78,6 +78,6 @@ export function chamberNotFound(): ForumError {
   return new ForumError('FORUM_ERR_NOT_FOUND', 'chamber not found');
 }
 
-export function basisPassed(): ForumError {
+export function basisOutdated(): ForumError {
   return new ForumError('FORUM_ERR_CONFLICT', 'the chamber has grown, or another node acts for it now');
 }

@@ -31,7 +31,6 @@ export class Creations {
       const last = await this.#store.log.lastEventId(ALL_CHAMBERS);
       // Keeps the first of two concurrent reads: the second may include a chamber that was created after the agent's chambers were
       // counted.
-      // counted.
       this.lastChamberId ??= last;
     }
     const createdElsewhere = this.#createdElsewhere;
@@ -46,13 +45,13 @@ export class Creations {
     // The batch may have read later chambers that other processes created.
     for (let next = nextId(batch); batch.states.get(next); next = nextId(batch)) {
       batch.lastChamberId = next;
-      this.noteMoved(next);
+      this.noteCreatedElsewhere(next);
     }
     return open.createdElsewhere === this.#createdElsewhere;
   }
 
   /** Another process has created chambers, up to this id. */
-  noteMoved(lastChamberId: number): void {
+  noteCreatedElsewhere(lastChamberId: number): void {
     this.lastChamberId = lastChamberId;
     this.#createdElsewhere++;
   }

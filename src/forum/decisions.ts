@@ -26,7 +26,7 @@ import { type Millis, type PinnedKeys, toHex, toTimestamp } from '../vocabulary/
 import type { CommitBatch, Outcome, PendingCommand } from './batch.ts';
 import {
   agentNotFound,
-  basisPassed,
+  basisOutdated,
   type Caller,
   type Command,
   type CreateCommand,
@@ -46,7 +46,7 @@ export interface AgentRate {
   /** Charges one command and returns 0, or returns how long the agent must wait. */
   take(did: string): Millis;
   /** Refunds a command that is found to be a retry. */
-  giveBack(did: string): void;
+  refund(did: string): void;
 }
 
 export interface DecisionOptions {
@@ -63,9 +63,9 @@ export interface DecisionOptions {
 }
 
 /** Operations that a banned agent can't use. It may still finish its chambers. */
-const NEED_PERMISSION: ReadonlySet<Command['operation']> = new Set(['register', 'createChamber', 'join']);
+const PERMISSION_REQUIRED: ReadonlySet<Command['operation']> = new Set(['register', 'createChamber', 'join']);
 
-/** Anybody can send these unsigned, so they must not use up the rate of the agent that they name. */
+/** Anyone can send these unsigned, so they must not use up the rate of the agent that they name. */
 const UNSIGNED: ReadonlySet<Command['operation']> = new Set(['register', 'retireByWallet']);
 
 interface ChargedRate {
@@ -117,8 +117,8 @@ export class Decisions {
   }
 
   /**
-   * Checks that do not depend on a chamber. Retries are not charged, because signed requests are public in the log and replays must not
-   * use up the agent's rate. Unsigned registrations are not charged either.
+   * Checks the conditions that do not depend on a chamber, and charges the agent's rate. Retries are not charged, because signed requests are
+   * public in the log and replays must not use up the rate. Unsigned registrations are not charged either.
    */
   #requireAllowed(command: AgentCommand, { pending, batch, now, at }: Context): void {
     const { operation, caller } = command;
@@ -128,12 +128,12 @@ export class Decisions {
       for (const [index, { rate, what }] of rates.entries()) {
         const wait = rate?.take(did) ?? 0;
         if (wait === 0) continue;
-        for (const charged of rates.slice(0, index)) charged.rate?.giveBack(did);
+        for (const charged of rates.slice(0, index)) charged.rate?.refund(did);
         throw rateError(wait, what);
       }
       pending.isCharged = true;
     }
-    if (NEED_PERMISSION.has(operation) && !this.#options.permits(did)) {
+    if (PERMISSION_REQUIRED.has(operation) && !this.#options.permits(did)) {
       throw new ForumError(
         'FORUM_ERR_FORBIDDEN',
         `${did} is not allowed here: the operator of the service decides who may register, create and join`,
@@ -147,12 +147,12 @@ export class Decisions {
   }
 
   /** Refunds a command that is found to be a retry. */
-  giveBack(pending: PendingCommand): void {
+  refund(pending: PendingCommand): void {
     const { command } = pending;
     if (!pending.isCharged || command.operation === 'record') return;
     pending.isCharged = false;
     const rates = this.#ratesOf.get(command.operation) ?? this.#rates;
-    for (const { rate } of rates) rate?.giveBack(command.caller.did);
+    for (const { rate } of rates) rate?.refund(command.caller.did);
   }
 
   #decideMove({ operation, chamberId, body, caller }: MoveCommand, { pending, batch, at }: Context): ForumEvent {
@@ -300,10 +300,10 @@ function recordFact({ chamberId, fact, basis }: RecordCommand, { batch, at }: Co
   const chamber = batch.states.get(chamberId) as Chamber | null;
   if (!chamber) throw chamberNotFound();
   const root = toHex(rootOf(chamber.tree));
-  if (basis !== undefined && basis.root !== root) throw basisPassed();
+  if (basis !== undefined && basis.root !== root) throw basisOutdated();
   decideServiceFact(chamber.state, fact, at);
   // The relayer read the idea before its text was withheld, and reads it again.
-  if (fact.type === 'relay.deploy_submitted' && isWithheld(chamber.state, fact.payload.ideaId)) throw basisPassed();
+  if (fact.type === 'relay.deploy_submitted' && isWithheld(chamber.state, fact.payload.ideaId)) throw basisOutdated();
   if (fact.type === 'chamber.committed' && fact.payload.merkleRoot !== root) {
     throw new ServiceFactRejected('chamber.committed has a different root than the chamber');
   }
@@ -311,7 +311,7 @@ function recordFact({ chamberId, fact, basis }: RecordCommand, { batch, at }: Co
   return batch.stage(stageChamberEvent(chamber, chamberId, fact, { author, at }));
 }
 
-/** Whether a text of the idea is withheld and no transaction is logged that the relayer has to bring on chain. */
+/** Whether a text of the idea is withheld and the log has no deployment transaction that the relayer must complete. */
 function isWithheld({ ideas, settlement }: ChamberState, ideaId: string): boolean {
   const idea = ideas.find((each) => each.ideaId === ideaId);
   return idea !== undefined && idea.withheldTexts.length > 0 && deploymentOf(settlement, ideaId).submitted.length === 0;

@@ -21,7 +21,7 @@ const MEMBERSHIPS_PER_PAGE = 200;
 
 export interface ForumOptions extends Omit<PipelineOptions, 'streams' | 'clock' | 'onGrown'> {
   readonly stateCacheBytesMax: number;
-  /** Tests set it. */
+  /** Injected by tests. */
   readonly clock: TimeSource;
   /** How long a clock must agree with its new time after a jump before it is trusted. */
   readonly clockJumpMillis: Millis;
@@ -84,7 +84,7 @@ export class Forum {
     this.#pipeline.useChain(reader);
   }
 
-  /** New commands are rejected with the error that `halted` returns. */
+  /** Rejects new commands while `halted` returns an error. */
   haltIf(halted: () => ForumError | undefined): void {
     this.#pipeline.halted = halted;
   }
@@ -150,7 +150,7 @@ export class Forum {
     return this.#streams.at(did);
   }
 
-  /** The account, possibly behind its head: a registered key stays registered. */
+  /** The account, possibly behind its head. That suffices, because a registered key stays registered. */
   async signer(did: string): Promise<Account | undefined> {
     return (this.#streams.current(did) as Account | undefined) ?? this.#streams.at(did);
   }

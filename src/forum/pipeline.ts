@@ -15,7 +15,7 @@
 //  5. Every append looks up the signatures of its commands. If a signature is in the log, its command gets the response of that line,
 //     whatever was decided now. Two requests with the same signature that are in memory at the same time share an event.
 //  6. A signature that is probably in the log is looked up before the decision, so that replays do not cause conflicts for other moves in
-//     the batch. If this lookup misses a signature, 5 applies.
+//     the batch. If this look-up misses a signature, 5 applies.
 //  7. States are published, and responses and wake-ups are sent, only after the append of their events has resolved. So no reader sees an
 //     event that a crash could undo. Earlier events that a move names are also read from the log; later events do not change them.
 //  8. An agent's creations are prepared one after another, and its open chambers are counted again if another process has created a
@@ -36,10 +36,10 @@ import { type ForumEvent, fromLine } from '../vocabulary/events.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { CommitBatch, hasConflict, NO_READINGS, type Outcome, type PendingCommand, type Readings } from './batch.ts';
 import { ChainReadings, NeedsChain } from './chain-readings.ts';
-import { type AccountCommand, basisPassed, type Command } from './commands.ts';
+import { type AccountCommand, basisOutdated, type Command } from './commands.ts';
 import { Creations } from './creations.ts';
 import { type DecisionOptions, Decisions } from './decisions.ts';
-import { Gathering } from './gathering.ts';
+import { GroupCommitTimer } from './group-commit-timer.ts';
 import { prepare } from './preparation.ts';
 import { type FoundLine, LookUps } from './replay-look-ups.ts';
 import type { ServiceClock } from './service-clock.ts';
@@ -49,8 +49,8 @@ import type { Streams } from './streams.ts';
 export const BATCH_COMMANDS_MAX = 128;
 
 /**
- * A decision that has waited longer for its append is repeated, because its `ts` must not be far in the past (log/postgres/append.ts,
- * 11).
+ * A decision that has waited longer for its append is repeated, because its `ts` must not be far in the past
+ * (log/postgres/append-statement.ts, 8).
  */
 const DECISION_MS_MAX = 1_000;
 
@@ -58,7 +58,7 @@ const DECISION_MS_MAX = 1_000;
 const CONFLICTS_MAX = 50;
 
 /**
- * Charged for each query of the chain, as if it were main-thread time. The calls cost more than time, and anybody can cause them by
+ * Charged for each query of the chain, as if it were main-thread time. The calls cost more than time, and anyone can cause them by
  * signing with a new key, or with a wrong signature for a contract wallet.
  */
 const CHAIN_QUESTION_MILLIS: Millis = 50;
@@ -120,7 +120,7 @@ export class Pipeline {
   #isRunning = false;
   readonly #creations: Creations;
   #chain = new ChainReadings();
-  readonly #gathering = new Gathering();
+  readonly #commitTimer = new GroupCommitTimer();
   #closing: Promise<void> | undefined;
   /** The reason why commands are rejected; undefined while they are accepted. */
   halted: () => ForumError | undefined = () => undefined;
@@ -137,22 +137,17 @@ export class Pipeline {
     this.#open = new CommitBatch(options.streams);
   }
 
-  /** Sets the chain for rules that need one. Without a chain such rules can't be set. */
   useChain(reader: ChainReader): void {
     this.#chain = new ChainReadings(reader);
   }
 
-  /**
-   * Resolves with the event once it is on disk; rejects with ForumError. If the signature is already in the log, resolves with its first
-   * event.
-   */
   submit(command: Command): Promise<ForumEvent | null> {
     const { promise, resolve, reject } = Promise.withResolvers<ForumEvent | null>();
-    const unanswered = this.#reading + this.#waiting.length + this.#open.outcomes.length;
+    const pendingCount = this.#reading + this.#waiting.length + this.#open.outcomes.length;
     const halted = this.halted();
     if (this.#closing !== undefined) reject(unavailable('the service is shutting down'));
     else if (halted !== undefined) reject(halted);
-    else if (unanswered >= this.#options.commitQueueMax) {
+    else if (pendingCount >= this.#options.commitQueueMax) {
       reject(unavailable('too many moves are waiting to be committed, retry'));
     } else {
       const { did, signature } = command.operation === 'record' ? NO_SIGNER : command.caller;
@@ -190,13 +185,13 @@ export class Pipeline {
     const { command, signature, readings } = pending;
     const batch = this.#open;
     // The event would refer to an event of the signer's account that may never be written.
-    const namesStaged =
+    const followsStagedAccount =
       'caller' in command && !CHANGE_ACCOUNT.has(command.operation) && batch.touched.has(command.caller.did);
-    if (batch.outcomes.length >= BATCH_COMMANDS_MAX || namesStaged) return WAIT;
+    if (batch.outcomes.length >= BATCH_COMMANDS_MAX || followsStagedAccount) return WAIT;
     if (signature !== null) {
       const event = batch.acceptedBy(signature);
       if (event !== undefined) return { kind: 'repeat', event };
-      if (!readings.isLookedUp && this.#store.log.mayHold(signature)) return { kind: 'lookUp', signature };
+      if (!readings.isLookedUp && this.#store.log.mayContain(signature)) return { kind: 'lookUp', signature };
     }
     const areChambersCounted =
       command.operation !== 'createChamber' || this.#creations.isCurrent(readings.openChambers, batch);
@@ -219,7 +214,7 @@ export class Pipeline {
       // This writes the commands of all callers, so no caller is charged.
       this.#options.meter.run(undefined, () => detach(this.#run(), this.#options.onFatal));
     }
-    this.#gathering.noteSize(batch.outcomes.length);
+    this.#commitTimer.noteSize(batch.outcomes.length);
   }
 
   #readFor(pending: PendingCommand, reading: Reading): void {
@@ -266,16 +261,16 @@ export class Pipeline {
       if (this.#open.outcomes.length === 0 && this.#waiting.length > 0) this.#decideWaiting();
       const batch = this.#open;
       if (batch.outcomes.length === 0) break;
-      await this.#gathering.wait(batch.outcomes);
+      await this.#commitTimer.wait(batch.outcomes);
       const startedAt = performance.now();
       const appending = this.#store.log.append(batch);
       this.#open = new CommitBatch(this.#streams, batch);
       if (this.#waiting.length > 0) this.#decideWaiting();
       try {
         const result = await appending;
-        this.#gathering.appendMillis = performance.now() - startedAt;
-        this.#settle(batch, result);
-        if (this.#gathering.appendMillis > DECISION_MS_MAX) this.#decideAgain([]);
+        this.#commitTimer.appendMillis = performance.now() - startedAt;
+        this.#complete(batch, result);
+        if (this.#commitTimer.appendMillis > DECISION_MS_MAX) this.#decideAgain([]);
       } catch (error) {
         this.#fail(batch, error);
       }
@@ -291,7 +286,7 @@ export class Pipeline {
   }
 
   /** Publishes the written states, then sends the responses, then wakes followers. */
-  #settle(batch: CommitBatch, result: AppendResult): void {
+  #complete(batch: CommitBatch, result: AppendResult): void {
     const { conflicts, found } = result;
     const grown = new Set<StreamId>();
     for (const stream of batch.touched) {
@@ -323,7 +318,7 @@ export class Pipeline {
       events: batch.entries.reduce((events, { stream }) => events + Number(!conflicts.has(stream)), 0),
       conflicts: conflicts.size,
       redecided: again.length,
-      appendMillis: this.#gathering.appendMillis,
+      appendMillis: this.#commitTimer.appendMillis,
     });
   }
 
@@ -340,21 +335,21 @@ export class Pipeline {
       const before = batch.headsBefore.get(stream) ?? 0;
       if (head < before)
         throw new LogCorruption(`stream ${stream} ends at event ${head}, but event ${before} was read before`);
-      if (stream === ALL_CHAMBERS) this.#creations.noteMoved(head);
+      if (stream === ALL_CHAMBERS) this.#creations.noteCreatedElsewhere(head);
       else this.#streams.noteHead(stream, head);
     }
   }
 
   #respondFromLog(pending: PendingCommand, line: FoundLine): void {
-    this.#decisions.giveBack(pending);
+    this.#decisions.refund(pending);
     if (line instanceof StreamDamaged) pending.reject(line);
-    // The line may be long and anybody can repeat a request, so the caller is charged.
+    // The line may be long and anyone can repeat a request, so the caller is charged.
     else pending.resolve(this.#options.meter.run(pending.payer, () => fromLine(line)));
   }
 
   /** Returns false if the command was rejected instead, for an outdated basis or too many conflicts. */
   #mayDecideAgain(pending: PendingCommand): boolean {
-    if ('basis' in pending.command) pending.reject(basisPassed());
+    if ('basis' in pending.command) pending.reject(basisOutdated());
     else if (++pending.conflicts > CONFLICTS_MAX) {
       pending.reject(unavailable('the chamber is too busy, retry'));
     } else return true;
@@ -368,7 +363,6 @@ export class Pipeline {
     for (const pending of [...first, ...outcomes.map((outcome) => outcome.pending)]) this.#advance(pending);
   }
 
-  /** Rejects new commands with FORUM_ERR_UNAVAILABLE; resolves when all accepted commands are on disk and have their responses. */
   close(): Promise<void> {
     this.#closing ??= this.#untilAllLeft();
     return this.#closing;

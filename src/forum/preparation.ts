@@ -1,5 +1,5 @@
-// Loads what a decision depends on into memory: the command's streams, the creator's open chambers for a creation, and the events that a
-// move names.
+// Loads the data that a decision depends on into memory: the command's streams, the number of the creator's open chambers for a creation, and
+// the events that a move names.
 import { storedLeaf } from '../crypto/stub.ts';
 import type { EventLog } from '../log/log.ts';
 import type { StreamId } from '../log/stream-id.ts';
@@ -20,8 +20,8 @@ export async function prepare(pending: PendingCommand, { log, streams, creations
   const { command, response, seenEventId, replyTo, readings } = pending;
   const [, chamberId] = pending.streams;
   const creator = command.operation === 'createChamber' ? command.caller.did : undefined;
-  if (!readings.isHeld) {
-    response.finally(streams.hold(pending.streams)).catch(() => {});
+  if (!readings.isPinned) {
+    response.finally(streams.pin(pending.streams)).catch(() => {});
     if (creator !== undefined) await creations.begin(creator, response);
   }
   for (const stream of pending.streams) await streams.load(stream);
@@ -35,10 +35,10 @@ export async function prepare(pending: PendingCommand, { log, streams, creations
     const line = await readLine(log, chamberId, replyTo);
     takesReply = line !== undefined && takesReplies(fromLine(line.toString()) as ChamberEvent);
   }
-  return { ...readings, isHeld: true, openChambers, seenLeaf, takesReply };
+  return { ...readings, isPinned: true, openChambers, seenLeaf, takesReply };
 }
 
-/** The log includes events of other nodes, and the event that the agent saw precedes its request, so one read finds it. */
+/** One read suffices: the log includes events of other nodes, and the event that a move names precedes its request. */
 async function readLine(log: EventLog, chamberId: StreamId, eventId: number): Promise<Buffer | undefined> {
   const { ndjson } = await log.readPage(chamberId, eventId - 1, 1);
   return ndjson.length === 0 ? undefined : ndjson.subarray(0, -1);

@@ -6,13 +6,13 @@ import type { EventLog } from '../log/log.ts';
 import { detach } from '../process/detach.ts';
 import type { MainThreadMeter } from '../process/main-thread.ts';
 
-/** Lines are public, so anybody can replay them. These constants limit the share of the process's time that lookups take. */
+/** Lines are public, so anyone can replay them. These constants limit the share of the process's time that look-ups take. */
 const LOOK_UPS_MAX = 16;
 const LOOK_UP_PAUSE_MS = 5;
 
 export type FoundLine = string | StreamDamaged;
 
-interface Asked {
+interface PendingLookUp {
   readonly signature: string;
   readonly resolve: (line: FoundLine | undefined) => void;
   readonly reject: (error: unknown) => void;
@@ -21,7 +21,7 @@ interface Asked {
 export class LookUps {
   readonly #log: EventLog;
   readonly #meter: MainThreadMeter;
-  #waiting: Asked[] = [];
+  #waiting: PendingLookUp[] = [];
   #isRunning = false;
 
   constructor(log: EventLog, meter: MainThreadMeter) {

@@ -44,7 +44,7 @@ interface Jump {
 export class ServiceClock {
   readonly #options: ServiceClockOptions;
   /** The service's time minus the elapsed time. */
-  #lead: Millis;
+  #offset: Millis;
   #latest: Millis;
   #jump: Jump | undefined;
   #reported: 'jumped' | 'behind' | undefined;
@@ -52,7 +52,7 @@ export class ServiceClock {
   constructor(options: ServiceClockOptions) {
     const { source, lastAt } = options;
     this.#options = options;
-    this.#lead = source.time() - source.elapsed();
+    this.#offset = source.time() - source.elapsed();
     this.#latest = lastAt;
     this.now();
   }
@@ -61,7 +61,7 @@ export class ServiceClock {
     const { source } = this.#options;
     const elapsed = source.elapsed();
     this.#follow(source.time(), elapsed);
-    this.#latest = Math.max(this.#latest, Math.floor(elapsed + this.#lead));
+    this.#latest = Math.max(this.#latest, Math.floor(elapsed + this.#offset));
     this.#report(elapsed);
     return this.#latest;
   }
@@ -73,14 +73,14 @@ export class ServiceClock {
   }
 
   #follow(time: Millis, elapsed: Millis): void {
-    const aheadMillis = time - elapsed - this.#lead;
+    const aheadMillis = time - elapsed - this.#offset;
     if (Math.abs(aheadMillis) > CLOCK_STEP_MS_MAX) {
       const isSame = this.#jump && Math.abs(aheadMillis - this.#jump.aheadMillis) <= CLOCK_STEP_MS_MAX;
       if (!this.#jump || !isSame) this.#jump = { since: elapsed, aheadMillis };
       if (elapsed - this.#jump.since < this.#options.jumpMillis) return;
     }
     this.#jump = undefined;
-    this.#lead = time - elapsed;
+    this.#offset = time - elapsed;
   }
 
   #problemAt(elapsed: Millis): ClockProblem | undefined {
@@ -91,7 +91,7 @@ export class ServiceClock {
       const reason = `the clock jumped ${direction} by ${seconds(aheadMillis)} s: no moves are accepted until it returns or has kept the new time for another ${left} s`;
       return { aheadMillis, reason };
     }
-    const aheadMillis = elapsed + this.#lead - this.#latest;
+    const aheadMillis = elapsed + this.#offset - this.#latest;
     if (aheadMillis >= -CLOCK_STEP_MS_MAX) return undefined;
     const reason = `the clock is ${seconds(aheadMillis)} s behind the log: no moves are accepted until it has caught up; if the log's time is wrong, stop the service and run chambers admin reset-clock`;
     return { aheadMillis, reason };

@@ -1,5 +1,5 @@
 // Stages the next event of a stream: its line, the state after it, and the log entry. New events and events read from the log take the
-// same steps. Pure and without checks, because the decision has already been made.
+// same steps. The functions are pure, and do not validate events, because the decision has already been made.
 import { type AccountState, evolveAccount } from '../../projections/account.ts';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { listingsOf } from '../../projections/listings.ts';
@@ -45,7 +45,7 @@ export type Author = Pick<Caller, 'request' | 'signature'> & {
   readonly lease?: string | undefined;
 };
 
-export interface Circumstances {
+export interface StagingContext {
   readonly author: Author;
   /** The author's account if the decision read it; the event then refers to the account's head. */
   readonly account?: AccountState;
@@ -64,7 +64,7 @@ export function stageChamberEvent(
   before: Chamber | undefined,
   chamberId: number,
   { type, payload }: Pick<ChamberEvent, 'type' | 'payload'>,
-  { author: { did, request, signature, lease }, account, at }: Circumstances,
+  { author: { did, request, signature, lease }, account, at }: StagingContext,
 ): Staged<Chamber> {
   requireNotBefore(before, at);
   // The types do not express that type and payload come from the same move.
@@ -79,7 +79,7 @@ export function stageChamberEvent(
     request,
   } as ChamberEvent;
   const line = Buffer.from(toLine(event));
-  const { chamber, nodes } = grownChamber(before, event, { leaf: storedLeaf(line), lineBytes: line.length });
+  const { chamber, nodes } = applyChamberEvent(before, event, { leaf: storedLeaf(line), lineBytes: line.length });
   const { state } = chamber;
   const mayBeDue = event.eventId % SNAPSHOT_EVERY_EVENTS === 0;
   const entry = {
@@ -102,7 +102,7 @@ export function stageAccountEvent(
   before: Account | undefined,
   { type, payload }: AccountFact,
   { did, request, signature }: Omit<Caller, 'times'>,
-  { at }: Pick<Circumstances, 'at'>,
+  { at }: Pick<StagingContext, 'at'>,
 ): Staged<Account> {
   requireNotBefore(before, at);
   const eventId = (before?.state.lastEventId ?? 0) + 1;
@@ -117,10 +117,10 @@ export function stageAccountEvent(
     type,
     payload,
   } as AccountEvent);
-  // Parsed from the line, so that members are in the same order as after a retry or a restart.
+  // The event is parsed from the line, so that properties have the same order as after a retry or a restart.
   const event = fromLine(text) as AccountEvent;
   const line = Buffer.from(text);
-  const after = grownAccount(before, event, storedLeaf(line));
+  const after = applyAccountEvent(before, event, storedLeaf(line));
   const snapshot = isSnapshotDue(after.state) ? snapshotOf(after) : undefined;
   const entry = { stream: did, eventId, at, line, signature, nodes: null, listings: [], snapshot };
   return { after, event, entry };
@@ -132,7 +132,7 @@ function requireNotBefore(before: State | undefined, at: Millis): void {
 }
 
 /** Returns the chamber after the event, and the tree nodes that the event completes (null for service events). */
-export function grownChamber(
+export function applyChamberEvent(
   before: Chamber | undefined,
   event: ChamberEvent,
   { leaf, lineBytes }: { readonly leaf: Uint8Array; readonly lineBytes: number },
@@ -150,7 +150,7 @@ export function grownChamber(
   return { chamber: { state, tree: grown.tree, headHash: toHex(leaf), bytes }, nodes: grown.nodes };
 }
 
-export function grownAccount(before: Account | undefined, event: AccountEvent, leaf: Uint8Array): Account {
+export function applyAccountEvent(before: Account | undefined, event: AccountEvent, leaf: Uint8Array): Account {
   const state = evolveAccount(before?.state ?? null, event);
   return { state, headHash: toHex(leaf), bytes: accountBytes(state) };
 }

@@ -23,15 +23,15 @@ import { NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
 import {
   type Account,
   accountBytes,
+  applyAccountEvent,
+  applyChamberEvent,
   type Chamber,
-  grownAccount,
-  grownChamber,
   restoredBytes,
   type State,
   snapshotOf,
 } from './staging.ts';
 
-/** A larger fold keeps a large state outside the cache, so few of them run at once. */
+/** A larger fold holds a large state outside the cache, so only a few of them run at once. */
 const LIGHT_FOLD_BYTES = 1_048_576;
 const HEAVY_FOLDS_MAX = 4;
 
@@ -41,7 +41,7 @@ export class Streams {
   readonly #onCorruption: (error: LogCorruption) => void;
   readonly #cache: LRUCache<StreamId, State>;
   /** Streams that pending commands need. They stay in memory even if the cache evicts them. */
-  readonly #held = new Map<StreamId, Held>();
+  readonly #pinned = new Map<StreamId, Pinned>();
   /** Streams whose state in memory is older than the head that was reported here. */
   readonly #behind = new Map<StreamId, number>();
   readonly #loading = new Map<StreamId, Load>();
@@ -63,15 +63,15 @@ export class Streams {
   }
 
   #known(): Iterable<StreamId> {
-    return [...this.#cache.keys(), ...this.#held.keys(), ...this.#loading.keys()];
+    return [...this.#cache.keys(), ...this.#pinned.keys(), ...this.#loading.keys()];
   }
 
-  /** Drops states that may contain a withheld text. A fold in progress yields no state, and begins again. */
+  /** Drops states that may contain a withheld text. A fold in progress returns no state and starts again. */
   #drop(streams: Iterable<StreamId>): void {
     for (const stream of streams) {
       this.#cache.delete(stream);
-      const held = this.#held.get(stream);
-      if (held !== undefined) Object.assign(held, { state: undefined, isLoaded: false });
+      const pinned = this.#pinned.get(stream);
+      if (pinned !== undefined) Object.assign(pinned, { state: undefined, isLoaded: false });
       const load = this.#loading.get(stream);
       if (load !== undefined) load.isOutdated = true;
       this.#loading.delete(stream);
@@ -84,57 +84,57 @@ export class Streams {
   }
 
   /**
-   * The state in memory; null for a held stream that had no events when it was loaded. Undefined if the stream must be loaded first: it
+   * The state in memory; null for a pinned stream that had no events when it was loaded. Undefined if the stream must be loaded first: it
    * is not in memory, known to be behind its head, or damaged.
    */
   current(stream: StreamId): State | null | undefined {
-    const { damages } = this.#log;
-    if (damages.size > 0 && damages.of(stream) !== undefined) return undefined;
-    const held = this.#held.get(stream);
-    const state = held?.state ?? this.#cache.get(stream);
-    if (state === undefined) return held?.isLoaded ? null : undefined;
+    const { damagedStreams } = this.#log;
+    if (damagedStreams.size > 0 && damagedStreams.get(stream) !== undefined) return undefined;
+    const pinned = this.#pinned.get(stream);
+    const state = pinned?.state ?? this.#cache.get(stream);
+    if (state === undefined) return pinned?.isLoaded ? null : undefined;
     return this.#behind.has(stream) ? undefined : state;
   }
 
   /** Keeps the streams in memory, from their next load until the returned function is called (once). */
-  hold(streams: readonly StreamId[]): () => void {
+  pin(streams: readonly StreamId[]): () => void {
     for (const stream of streams) {
-      const held = this.#held.get(stream) ?? { state: this.#cache.get(stream), isLoaded: false, holders: 0 };
-      held.holders++;
-      this.#held.set(stream, held);
+      const pinned = this.#pinned.get(stream) ?? { state: this.#cache.get(stream), isLoaded: false, pins: 0 };
+      pinned.pins++;
+      this.#pinned.set(stream, pinned);
     }
     return () => {
       for (const stream of streams) {
-        const held = this.#held.get(stream);
-        if (held !== undefined && --held.holders === 0) this.#held.delete(stream);
+        const pinned = this.#pinned.get(stream);
+        if (pinned !== undefined && --pinned.pins === 0) this.#pinned.delete(stream);
       }
     };
   }
 
   /**
-   * Stores a state whose events are in the log, unless memory has a newer one: folds and appends end in any order. A state that was made
-   * before a withholding may hold its text, and is not stored.
+   * Stores a state whose events are in the log, unless memory has a newer one: folds and appends end in any order. A state from before a
+   * withholding may contain the withheld text and is not stored.
    */
   publish(stream: StreamId, state: State, withheldThrough: number): void {
     if (withheldThrough < this.withheldThrough) {
       this.noteHead(stream, state.state.lastEventId);
       return;
     }
-    const held = this.#held.get(stream);
-    const known = held?.state ?? this.#cache.get(stream);
+    const pinned = this.#pinned.get(stream);
+    const known = pinned?.state ?? this.#cache.get(stream);
     if (known !== undefined && known.state.lastEventId > state.state.lastEventId) return;
     this.#cache.set(stream, state, { size: state.bytes });
-    if (held !== undefined) Object.assign(held, { state, isLoaded: true });
+    if (pinned !== undefined) Object.assign(pinned, { state, isLoaded: true });
     const head = this.#behind.get(stream);
     if (head !== undefined && state.state.lastEventId >= head) this.#behind.delete(stream);
   }
 
   /** Another process has extended the stream to this head, so older states are no longer current. */
   noteHead(stream: StreamId, head: number): void {
-    const held = this.#held.get(stream);
-    const state = held?.state ?? this.#cache.get(stream);
+    const pinned = this.#pinned.get(stream);
+    const state = pinned?.state ?? this.#cache.get(stream);
     if (state === undefined) {
-      if (held !== undefined) held.isLoaded = false;
+      if (pinned !== undefined) pinned.isLoaded = false;
     } else if (state.state.lastEventId < head) this.#behind.set(stream, head);
   }
 
@@ -150,16 +150,16 @@ export class Streams {
   at(did: string, head?: number): Promise<Account | undefined>;
   at(stream: StreamId, head?: number): Promise<State | undefined>;
   async at(stream: StreamId, head?: number): Promise<State | undefined> {
-    const damage = this.#log.damages.of(stream);
+    const damage = this.#log.damagedStreams.get(stream);
     if (damage !== undefined) throw damage;
     const known = head === undefined ? (this.current(stream)?.state.lastEventId ?? 0) : 0;
-    const least = head ?? (await this.#log.lastEventId(stream));
-    if (least < known) throw this.#corrupted(stream, least, known);
+    const minHead = head ?? (await this.#log.lastEventId(stream));
+    if (minHead < known) throw this.#corrupted(stream, minHead, known);
     let state = this.current(stream) ?? undefined;
     // A fold shared with another caller may end before that head.
-    while ((state?.state.lastEventId ?? 0) < least) state = await this.#load(stream, least);
-    const held = this.#held.get(stream);
-    if (state === undefined && held !== undefined) held.isLoaded = true;
+    while ((state?.state.lastEventId ?? 0) < minHead) state = await this.#load(stream, minHead);
+    const pinned = this.#pinned.get(stream);
+    if (state === undefined && pinned !== undefined) pinned.isLoaded = true;
     return state;
   }
 
@@ -192,7 +192,7 @@ export class Streams {
 
   async #foldTo(stream: StreamId, head: number, beginHeavy: BeginHeavy): Promise<State | undefined> {
     const { withheldThrough } = this;
-    const known = this.#held.get(stream)?.state ?? this.#cache.get(stream);
+    const known = this.#pinned.get(stream)?.state ?? this.#cache.get(stream);
     if (known !== undefined) this.catchUps++;
     let state = known ?? (await this.#restore(stream, head, beginHeavy));
     let due: State | undefined;
@@ -203,7 +203,7 @@ export class Streams {
       if (bytes > LIGHT_FOLD_BYTES) await beginHeavy();
       for (let start = 0; start < ndjson.length; ) {
         const end = ndjson.indexOf(LINE_BREAK, start);
-        state = this.#grown(stream, state, ndjson.subarray(start, end));
+        state = this.#applyLine(stream, state, ndjson.subarray(start, end));
         if (isSnapshotDue(state.state)) due = state;
         start = end + 1;
       }
@@ -244,7 +244,7 @@ export class Streams {
   }
 
   /** The state after this line. Throws StreamDamaged if the line can't be the next one. */
-  #grown(stream: StreamId, before: State | undefined, line: Buffer): State {
+  #applyLine(stream: StreamId, before: State | undefined, line: Buffer): State {
     const eventId = (before?.state.lastEventId ?? 0) + 1;
     try {
       const event = fromLine(line.toString());
@@ -253,10 +253,10 @@ export class Streams {
       if (event.prev !== (before?.headHash ?? NO_PREVIOUS))
         throw new Error('its prev is not the hash of the previous event');
       const leaf = storedLeaf(line);
-      if (event.chamberId === null) return grownAccount(before as Account | undefined, event, leaf);
-      return grownChamber(before as Chamber | undefined, event, { leaf, lineBytes: line.length }).chamber;
+      if (event.chamberId === null) return applyAccountEvent(before as Account | undefined, event, leaf);
+      return applyChamberEvent(before as Chamber | undefined, event, { leaf, lineBytes: line.length }).chamber;
     } catch (error) {
-      throw this.#log.damages.note(stream, eventId, `event ${eventId}: ${(error as Error).message}`);
+      throw this.#log.damagedStreams.record(stream, eventId, `event ${eventId}: ${(error as Error).message}`);
     }
   }
 
@@ -273,15 +273,15 @@ const LINE_BREAK = 0x0a;
 type BeginHeavy = () => Promise<void>;
 
 interface Load {
-  /** A line of the stream was withheld since it began. */
+  /** Whether a line of the stream was withheld since the load began. */
   isOutdated: boolean;
   /** Undefined for a stream without events, and for an outdated load. */
   readonly state: Promise<State | undefined>;
 }
 
-interface Held {
+interface Pinned {
   /** Undefined until the stream is loaded, or if it has no events. */
   state: State | undefined;
   isLoaded: boolean;
-  holders: number;
+  pins: number;
 }

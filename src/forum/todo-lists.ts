@@ -18,7 +18,7 @@ import type { Millis } from '../vocabulary/values.ts';
 import type { Account, Chamber } from './staging.ts';
 import { todoView } from './todo-view.ts';
 
-/** The newest open chambers of an agent. */
+/** A list covers the agent's newest open chambers, up to this number. */
 const MEMBERSHIPS_MAX = 1_000;
 const VERSION_CHARS = 22;
 
@@ -76,7 +76,7 @@ export class TodoLists {
     );
   }
 
-  /** The first items, in the form of the API. */
+  /** Returns the API's views of the first items. */
   async views({ items }: TodoList, limit: number): Promise<readonly TodoView[]> {
     const shown = items.slice(0, limit);
     const holders = await this.#lists.listMembersAt(
@@ -95,7 +95,7 @@ function mayNeedFold({ chamber, member }: Membership, now: Millis): boolean {
   return chamber.isRestricted && chamber.creatorDid === member.did && phaseBy(chamber.ends, false, now) === 'LOBBY';
 }
 
-/** lastEventId covers all events of the chamber; the other members depend on the clock or the agent's account. */
+/** lastEventId covers all events of the chamber; the other properties depend on the clock or the agent's account. */
 function versionOf(items: readonly Todo[]): string {
   const parts = items.map((item) => {
     const { chamber, lastEventId } = item.membership;

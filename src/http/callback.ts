@@ -1,7 +1,7 @@
 // GET and PUT /me/callback (extension): the URL that the service calls when something is due for the agent.
 import * as v from 'valibot';
 import { hiddenSignatureKey } from '../crypto/http-signature.ts';
-import { REMOVALS, type Removal, type StoredCallback } from '../log/callbacks.ts';
+import { REMOVAL_REASONS, type RemovalReason, type StoredCallback } from '../log/callbacks.ts';
 import { parseBody } from '../moves/move.ts';
 import { keyRetired } from '../moves/retire.ts';
 import { count, exactly, timestamp } from '../vocabulary/schemas.ts';
@@ -15,7 +15,7 @@ interface CallbackView {
   readonly since: string | null;
   readonly lastDelivery: { readonly at: string; readonly status: number | null } | null;
   readonly failures: number;
-  readonly removed?: Removal;
+  readonly removed?: RemovalReason;
 }
 
 const body = exactly({
@@ -37,7 +37,7 @@ const callback: v.GenericSchema<CallbackView> = v.strictObject({
   failures: v.pipe(count, v.description('consecutive duties without a successful delivery')),
   removed: v.exactOptional(
     v.pipe(
-      v.picklist(REMOVALS),
+      v.picklist(REMOVAL_REASONS),
       v.description(
         'why the service removed it: the receiver responded with 410, or 50 consecutive duties and 24 hours passed without success',
       ),

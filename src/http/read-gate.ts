@@ -43,7 +43,7 @@ export function readGate({ networkOf, inFlight, workError }: ReadGateOptions): I
     // Handshakes count as streams, and the service makes requests without a socket only for requests that were counted.
     if (incoming === undefined || outgoing === undefined) return respond(() => {});
     const network = networkOf(incoming);
-    const release = inFlight.hold(network);
+    const release = inFlight.acquire(network);
     whenClosed(outgoing, release);
     const waiting = reads.acquire(network);
     if (waiting !== undefined) {

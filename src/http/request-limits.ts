@@ -72,7 +72,7 @@ export class RateLimit {
   }
 
   /** Returns an unused token to the caller's bucket. */
-  giveBack(caller: string): void {
+  refund(caller: string): void {
     const fullAt = this.#fullAt(caller);
     if (fullAt > 0) this.#recent.set(caller, fullAt - this.#interval);
   }

@@ -118,7 +118,7 @@ const todoRoute: Route = readRoute<TodoResponse>({
     };
     if (accepts(header(c, 'accept'), 'text/event-stream')) return streamLists(context, c, { did, serialise });
     if (wait === undefined) return jsonText(await serialise(await forum.todoLists.of(did, forum.now())));
-    const release = waits.hold(did);
+    const release = waits.acquire(did);
     try {
       const body = await serialise(await changedList(context, c, { did, since, seconds: wait }));
       return jsonText(body, todoWatches.isClosed ? { Connection: 'close' } : undefined);

@@ -1,40 +1,39 @@
-// Where agents want to be called: private data that is kept beside the log, in no line.
+// Agents' callback URLs and delivery results. Private data, stored outside the log.
 import type { ChamberListing } from '../../projections/listings.ts';
 import type { Membership } from '../../projections/todo.ts';
 import type { Turns } from '../../projections/turn.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
-/** Why the service removed a callback: its receiver responded with 410, or no delivery succeeded for long. */
-export const REMOVALS = ['gone', 'failing'] as const;
-export type Removal = (typeof REMOVALS)[number];
+/** Why the service removed a callback: its receiver responded with 410, or deliveries kept failing. */
+export const REMOVAL_REASONS = ['gone', 'failing'] as const;
+export type RemovalReason = (typeof REMOVAL_REASONS)[number];
 
 export interface StoredCallback {
   readonly did: string;
-  /** Null after its removal by the service. */
+  /** Null after the service removed the callback. */
   readonly url: string | null;
-  /** When it was registered. */
+  /** When the agent registered the callback. */
   readonly since: Millis;
   readonly succeededAt: Millis | null;
-  /** The duties in a row of which no delivery succeeded. */
+  /** Consecutive duties without a successful delivery. */
   readonly failures: number;
   readonly last: LastDelivery | null;
-  readonly removed: Removal | null;
+  readonly removed: RemovalReason | null;
 }
 
 export interface LastDelivery {
   readonly at: Millis;
-  /** The HTTP status; null without a complete response. */
+  /** The HTTP status; null if no complete response arrived. */
   readonly status: number | null;
 }
 
-/** A chamber and its turns, without its members. */
-export interface PlayedChamber {
+export interface ChamberWithTurns {
   readonly chamber: ChamberListing;
   readonly turns: Turns | null;
 }
 
-/** The members of a chamber: one by its turn order, or all. */
-export interface Seats {
+/** Selects the member with this turn order; null selects all members of the chamber. */
+export interface MemberSelector {
   readonly chamberId: number;
   readonly turnOrder: number | null;
 }
@@ -44,28 +43,27 @@ export interface CallbackMembership {
   readonly did: string;
 }
 
-export interface SeatedMember {
+export interface ChamberMember {
   readonly chamberId: number;
   readonly member: Membership['member'];
 }
 
 export interface CallbackStore {
   get(did: string): Promise<StoredCallback | undefined>;
-  /** Replaces the agent's callback. */
   put(callback: { readonly did: string; readonly url: string; readonly since: Millis }): Promise<void>;
   remove(did: string): Promise<void>;
-  /** Writes what deliveries changed, unless the callback was replaced meanwhile. */
+  /** Saves delivery results, except for callbacks that were replaced in the meantime. */
   record(changed: readonly StoredCallback[]): Promise<void>;
-  /** Keeps a signature, and drops those created before `oldest` (Unix seconds); returns false if it was kept already. */
+  /** Stores a signature, and deletes those created before `oldest` (Unix seconds). Returns false if it was already stored. */
   remember(signature: RememberedSignature, oldest: number): Promise<boolean>;
-  /** The signature counts as new again. */
+  /** Deletes the signature, so that it counts as new again. */
   forget(signature: RememberedSignature): Promise<void>;
-  /** The open chambers of agents with a callback, in order of DID and chamber, after the last one of the previous page. */
+  /** Lists open chambers of agents with a callback, ordered by DID and chamber id, starting after `after`. */
   listMemberships(after: CallbackMembership, limit: number): Promise<readonly CallbackMembership[]>;
-  /** Those of the chambers that exist. */
-  listPlayed(chamberIds: readonly number[]): Promise<readonly PlayedChamber[]>;
-  /** The members with a callback in these seats. */
-  listSeated(seats: readonly Seats[]): Promise<readonly SeatedMember[]>;
+  /** Skips chambers that do not exist. */
+  listChambersWithTurns(chamberIds: readonly number[]): Promise<readonly ChamberWithTurns[]>;
+  /** Lists the selected members that have a callback, in open chambers only. */
+  listMembers(seats: readonly MemberSelector[]): Promise<readonly ChamberMember[]>;
 }
 
 export interface RememberedSignature {

@@ -1,24 +1,24 @@
-// The log's time never falls by itself, even after a clock was ahead for so long that the service believed it. An operator resets it to the
-// true time while no service runs on the log. No line changes, so streams whose last line is in the future wait until then
-// (forum/decisions.ts), and all others continue. Phases that only the wrong time ended are open again.
+// The log's time never goes back on its own, even if a clock was ahead so long that the service trusted it. An operator resets the log's time
+// to the true time while no service runs on the log. No line changes, so streams whose last line is in the future wait until that time
+// (forum/decisions.ts); all others continue. Phases that ended only because of the wrong time are open again.
 import { type Millis, toTimestamp } from '../vocabulary/values.ts';
 import type { StreamId } from './stream-id.ts';
 
-/** Name in `meta` of the persisted clock. */
+/** `meta` key of the persisted clock. */
 export const CLOCK_HIGH_WATER_MARK = 'clock_high_water_mark';
-/** Name in `meta` of the last reset. */
+/** `meta` key of the last reset. */
 export const CLOCK_RESET = 'clock_reset';
 
 export interface WaitingStream {
   readonly stream: StreamId;
-  /** `ts` of its last event. */
+  /** `ts` of the stream's last event. */
   readonly until: Millis;
 }
 
 export interface ClockReset {
-  /** The log's time before the reset; events up to it no longer count for its time. */
+  /** The log's time before the reset. Events up to this time no longer advance the log's time. */
   readonly from: Millis;
-  /** The streams whose last event was in the future, by name. */
+  /** The streams whose last event was in the future. */
   readonly waiting: readonly WaitingStream[];
 }
 
@@ -28,8 +28,8 @@ export function parseReset(text: string | undefined): ClockReset {
   return text === undefined ? NO_RESET : (JSON.parse(text) as ClockReset);
 }
 
-/** The reset of a log to `now`; throws an Error of one line if its time is not in the future. */
-export function resetOf(
+/** Plans the reset of a log to `now`. Throws a single-line Error if the log's time is not in the future. */
+export function planReset(
   log: { readonly lastAt: Millis; readonly waiting: readonly WaitingStream[] },
   now: Millis,
 ): ClockReset {

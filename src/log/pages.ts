@@ -1,4 +1,4 @@
-// Reads from a cursor, page by page: pages are bounded in bytes, and readers wait for each other.
+// Reads from a cursor, page by page: pages are bounded in bytes, and readers take turns.
 import type { EventLog, Page } from './log.ts';
 import type { Lane } from './read-queue.ts';
 import type { StreamId } from './stream-id.ts';
@@ -7,7 +7,7 @@ import type { StreamId } from './stream-id.ts';
 export const PAGE_BYTES = 262_144;
 export const PAGE_LINES_MAX = 1_000;
 
-/** Shorter in the foreground: folding a line takes several times as long as sending it. */
+/** Foreground pages are shorter, because folding a line takes several times as long as sending it. */
 const LINES_PER_PAGE: Readonly<Record<Lane, number>> = { foreground: 250, bulk: PAGE_LINES_MAX };
 
 export interface PageRange {
@@ -31,7 +31,7 @@ export async function* readPages(log: EventLog, { stream, after, until, lane }: 
   }
 }
 
-/** The pages over all chambers after a place: at most `limit` lines. */
+/** Yields pages over all chambers after the place `after`, at most `limit` lines in total. */
 export async function* readAllPages(
   log: EventLog,
   { after, limit, lane }: Pick<PageRange, 'after' | 'lane'> & { readonly limit: number },

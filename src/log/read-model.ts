@@ -1,4 +1,4 @@
-// The read model: lists and look-ups on the derived tables, which appends write and a rebuild derives again from the lines.
+// The read model: lists and look-ups on the derived tables, which appends write and a rebuild recreates from the lines.
 import type { ChamberListing } from '../../projections/listings.ts';
 import type { Membership } from '../../projections/todo.ts';
 import type { AgentRecord, IdeaView } from '../../projections/views.ts';
@@ -22,9 +22,9 @@ export type MemberPosition = readonly [chamberId: number, turnOrder: number | nu
 export interface ReadModel {
   /** Newest first. */
   listChambers(query: ChamberListQuery): Promise<readonly ChamberListing[]>;
-  /** Ideas with a token after `after`, newest graduation first. */
+  /** Ideas with a token, newest graduation first, starting after `after`. */
   listGraduatedIdeas(query: GraduatedQuery): Promise<readonly IdeaView[]>;
-  /** The idea with the ticker, case-insensitive: a graduated one before others, then the newest. */
+  /** Finds the idea with the ticker, ignoring case. Prefers graduated ideas, then newer ones. */
   findIdea(ticker: string, chamberId: number | undefined): Promise<IdeaView | undefined>;
   /** Chambers past their reveal deadline that are not settled, oldest deadline first. */
   listUnsettled(now: Millis, limit: number): Promise<readonly number[]>;
@@ -34,12 +34,12 @@ export interface ReadModel {
   listMemberships(did: string, limit: number): Promise<readonly Membership[]>;
   /** The chambers that the agent joined, newest first. */
   listChambersOf(did: string, query: Pick<ChamberListQuery, 'before' | 'limit'>): Promise<readonly ChamberListing[]>;
-  /** Of the chambers, those in which the agent has an idea that is not withdrawn. */
+  /** Returns those of the chambers in which the agent has an idea that is not withdrawn. */
   listChambersWithIdea(did: string, chamberIds: readonly number[]): Promise<readonly number[]>;
-  /** The members' DIDs; null for a position without a member. */
+  /** Returns the members' DIDs; null for a position without a member. */
   listMembersAt(positions: readonly MemberPosition[]): Promise<readonly (string | null)[]>;
   agentRecord(did: string): Promise<AgentRecord>;
-  /** The creator's chambers that are not committed, counted up to `max`. */
+  /** Counts the creator's chambers that are not committed, up to `max`. */
   countOpenChambers(creatorDid: string, max: number): Promise<number>;
   /** Personal data, kept outside the log. */
   operatorEmail(did: string): Promise<string | undefined>;

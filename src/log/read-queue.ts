@@ -1,10 +1,10 @@
-// Readers of one log read one full page in each turn of the event loop, so that no read or fold blocks the process. They wait in two lanes:
-// a single read does not wait for readers of whole logs.
+// Bounds the bytes that all readers of one log read in a turn of the event loop, so that no read or fold blocks the process. Readers wait
+// in two lanes, so that a single read does not wait for readers of whole logs.
 
 /** `foreground`: for a fold or a short response. `bulk`: pages of history. */
 export type Lane = 'foreground' | 'bulk';
 
-/** A turn of the event loop ends with the page that reaches this size. */
+/** No more pages are read in a turn of the event loop once they reach this size. */
 const BYTES_PER_TURN = 65_536;
 /** While readers wait in both lanes, every fifth page is a bulk page. */
 const PAGES_PER_BULK_PAGE = 5;
@@ -16,7 +16,7 @@ export class ReadQueue {
   #bytesLeft = BYTES_PER_TURN;
   #pages = 0;
 
-  /** Resolves when the caller may read a page: at once if nobody else reads in this turn of the event loop, otherwise later. */
+  /** Resolves when the caller may read a page: immediately if nobody else reads in this turn of the event loop, otherwise later. */
   wait(lane: Lane): Promise<void> {
     if (this.#isReading) return new Promise((resolve) => this.#waiting[lane].push(resolve));
     this.#isReading = true;
@@ -24,7 +24,7 @@ export class ReadQueue {
     return Promise.resolve();
   }
 
-  /** The caller has read a page of this size; the next reader shares the rest of the turn. A reader that does not call it ends the turn. */
+  /** Reports the size of the page that was read, and lets the next reader use the rest of the turn. Without this call the turn ends. */
   done(bytes: number): void {
     this.#bytesLeft -= bytes;
     if (this.#bytesLeft <= 0) return;

@@ -1,11 +1,11 @@
-// Tells from memory whether a signature may be in the log: nearly every signature that arrives is new, and looking each up in the index would
-// cost more than writing it there. Two Bloom filters; when the newer is full, it replaces the older. A log with one writer has no false
-// negative, because every signature of a dropped filter, or from before the start, is of a second before `completeFrom`. A node among others
-// knows only the signatures that it has seen, and its appends find the rest.
+// Checks in memory whether a signature may be in the log: nearly every incoming signature is new, and an index look-up costs more than an
+// insert. There are two Bloom filters; when the newer one is full, it replaces the older one. A log with one writer has no false negatives,
+// because every signature of a dropped filter, or from before the start, has a second before `completeFrom`. One of several nodes knows only
+// the signatures that it has seen, and its appends find the rest.
 
 /** Two filters of this size take 512 KiB. */
 const BITS = 2 ** 21;
-/** Signatures in one filter: with four bits each, one look-up in four hundred is a false positive. */
+/** Signatures per filter. With four bits each, one look-up in 400 is a false positive. */
 const SIGNATURES_MAX = 2 ** 17;
 const PROBES = 4;
 /** A signatureKey begins with `created` in seconds, followed by the signature's bytes, which are effectively random. */
@@ -13,23 +13,23 @@ const SECOND_CHARS = 8;
 /** A probe uses the low 21 bits of three bytes. */
 const PROBE_CHARS = 3;
 
-/** From 2106 on every signature is looked up. */
+/** From 2106 on, every signature is looked up. */
 const SECONDS_END = 2 ** 32;
 
 interface Generation {
   readonly bits: Uint32Array;
   count: number;
-  /** Of the signatures in it. */
+  /** The latest second of a signature in this filter. */
   lastSecond: number;
 }
 
 export class SignatureFilter {
-  /** Every signature in the log of this second or later is in one of the filters. */
+  /** Every signature in the log with this second or a later one is in one of the filters. */
   #completeFrom: number;
   #recent = emptyGeneration();
   #older = emptyGeneration();
 
-  /** The caller adds every signature in the log of the second `completeFrom` or later. */
+  /** The caller adds every signature in the log whose second is `completeFrom` or later. */
   constructor(completeFrom: number) {
     this.#completeFrom = completeFrom;
   }
@@ -49,8 +49,8 @@ export class SignatureFilter {
     this.#recent.lastSecond = Math.max(this.#recent.lastSecond, secondOf(signature));
   }
 
-  /** False only for a signature that is not in the log. */
-  mayHold(signature: string): boolean {
+  /** Returns false only for a signature that is not in the log. */
+  mayContain(signature: string): boolean {
     const second = secondOf(signature);
     if (second < this.#completeFrom || second >= SECONDS_END) return true;
     let isInRecent = true;

@@ -1,4 +1,4 @@
-// A store: the event log with its read model, published tree, facts, withheld lines and nodes. Each user takes the part that it needs.
+// A store: the event log with its read model, published tree, metadata, withheld lines and nodes. Each user takes the part that it needs.
 import type { ForumError } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { CallbackStore } from './callbacks.ts';
@@ -20,45 +20,45 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** Facts that are kept with the log, and its clock. */
+/** Metadata stored with the log, and the log's clock. */
 export interface LogMeta {
   /** The later of the persisted clock and, when the store was opened, the newest event's `ts` over all streams; 0 in an empty log. */
   readonly lastAt: Millis;
   /** The error of the latest append or persistClock; undefined if it succeeded. */
   readonly writeFailure: ForumError | undefined;
-  /** A fact about the environment, e.g. its chain. */
+  /** Returns a stored value, e.g. the chain id. */
   recall(name: string): Promise<string | undefined>;
-  /** Keeps the first value: a later one changes nothing. */
+  /** Stores a value, unless the name already has one. */
   remember(name: string, value: string): Promise<void>;
-  /** Replaces a fact if it still has the value `before`. */
+  /** Replaces a value if it still is `before`. */
   replace(name: string, before: string, value: string): Promise<void>;
-  /** Persists the clock's reading, so that time does not fall across a restart. */
+  /** Persists the clock's reading, so that time does not go back across a restart. */
   persistClock(at: Millis): Promise<void>;
 }
 
 /** Coordination among the processes that share a store. */
 export interface NodeCoordination {
-  /** From now on this process tries to hold the lease, and takes it when its holder ends or freezes. Called once for each name. */
+  /** Keeps trying to acquire the lease, which becomes free when its holder exits or freezes. Called once for each name. */
   lease(name: string): Lease;
   /**
-   * `wake` is called soon after another process has appended to a followed stream, or to any chamber if ALL_CHAMBERS is followed, and
-   * sometimes for nothing.
+   * Calls `wake` soon after another process has appended to a followed stream, or to any chamber if ALL_CHAMBERS is followed. Calls may be
+   * spurious.
    */
   onGrowth(follower: Follower): void;
-  /** No new connection is used before `check` has resolved for the tree at its server. */
+  /** Runs `check` on the tree at the server of each new connection before the connection is used. */
   checkConnections(check: (tree: PublishedTree) => Promise<void>): void;
   state(): NodeState;
 }
 
-/** Held by one process at a time. A hold may end at any moment, which only an append notices for certain. */
+/** Held by one process at a time. The process may lose the lease at any moment; only an append detects that reliably. */
 export interface Lease {
-  /** A new one for each hold; undefined while the process does not hold the lease. */
+  /** A new token for each acquisition; undefined while the process does not hold the lease. */
   readonly token: string | undefined;
-  /** Ends the hold and the attempts to get another. */
+  /** Releases the lease, and stops trying to acquire it. */
   release(): Promise<void>;
 }
 
-/** The lease of a process that has its store alone: the store's lock keeps others out. */
+/** The lease of a process that has its store to itself: the store's lock keeps others out. */
 export const SOLE_LEASE: Lease = { token: 'sole', release: async () => {} };
 
 export interface Follower {
@@ -66,14 +66,14 @@ export interface Follower {
   readonly wake: (stream: StreamId) => void;
 }
 
-/** For the metrics of a process that shares a store. */
+/** Metrics of a process that shares a store. */
 export interface NodeState {
   readonly isListening: boolean;
-  /** Connections for wake-ups that were lost and replaced. */
+  /** Wake-up connections that were lost and replaced. */
   readonly reconnects: number;
   readonly connectionsInUse: number;
   /** Reads and writes that wait for a connection. */
   readonly connectionsAwaited: number;
-  /** A standby is attached that no commit waits for. */
+  /** Whether a standby is attached for which no commit waits. */
   readonly isStandbyAsynchronous: boolean;
 }

@@ -1,5 +1,5 @@
-// Verifies the stored events of a stream, and trusts nothing: each event is checked against the stream before it, and everything stored with
-// a line must follow from the line. The auditor decides whether moves were allowed and signatures verify.
+// Verifies the stored events of a stream without trusting them: each event is checked against the stream before it, and everything stored
+// with a line must follow from the line. The auditor decides whether moves were allowed and signatures verify.
 import { isUtf8 } from 'node:buffer';
 import { type AccountState, evolveAccount } from '../../projections/account.ts';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
@@ -19,7 +19,7 @@ import type { StreamId } from './stream-id.ts';
 
 /** A finding of fsck. */
 export interface Fault {
-  /** Null for a fault in no event, or a store without positions. */
+  /** Null if the fault is not in an event, or the store has no positions. */
   readonly position: number | null;
   readonly stream: StreamId | null;
   readonly eventId: number | null;
@@ -37,13 +37,13 @@ export interface FsckSummary {
 export interface StoredEvent {
   readonly stream: StreamId;
   readonly event_id: number;
-  /** Maybe damaged: any bytes. */
+  /** May be damaged, and so contain any bytes. */
   readonly line: Buffer;
   readonly signature: Buffer | null;
   readonly nodes: Buffer | null;
 }
 
-/** The state of a stream after its latest sound event. */
+/** The state of a stream after its latest valid event. */
 export interface VerifiedStream {
   readonly event: ForumEvent | null;
   readonly eventId: number;
@@ -64,7 +64,7 @@ export const EMPTY_STREAM: VerifiedStream = {
   account: null,
 };
 
-/** Adds the event to the stream; throws an Error that names the fault. */
+/** Verifies the event and adds it to the stream. Throws an Error that names the fault. */
 export function verifyEvent(before: VerifiedStream, stored: StoredEvent): VerifiedStream {
   const event = parseStoredLine(stored.line);
   requireSequence(event, stored, before);
@@ -80,8 +80,8 @@ export function verifyEvent(before: VerifiedStream, stored: StoredEvent): Verifi
 }
 
 /**
- * The hiddenSignatureKey, in bytes, of a registration with a complete request: unless the table `registrations` has it, the request could be
- * replayed. Undefined for other events.
+ * Returns the hiddenSignatureKey, in bytes, of a registration with a complete request; undefined for other events. If the table
+ * `registrations` lacked the key, the request could be replayed.
  */
 export function registrationKey(event: ForumEvent | null): Buffer | undefined {
   if (event?.type !== 'agent.registered' || !event.request?.body) return undefined;
@@ -111,18 +111,18 @@ function requireSequence(event: ForumEvent, stored: StoredEvent, before: Verifie
   if (event.chamberId !== (isAccount ? null : stream))
     throw new Error(`chamberId is ${event.chamberId}, not the column's`);
   if (isAccount && event.did !== stream) throw new Error(`did is not the account's`);
-  if (event.prev !== before.headHash) throw new Error('prev is not the hash of the event before it');
+  if (event.prev !== before.headHash) throw new Error('prev is not the hash of the previous event');
   const at = instantOf(event.ts);
   if (Number.isNaN(at) || toTimestamp(at) !== event.ts) throw new Error('ts is not a timestamp with milliseconds');
-  if (at < before.at) throw new Error('ts is earlier than that of the event before it');
+  if (at < before.at) throw new Error('ts is earlier than that of the previous event');
 }
 
-/** Signatures of registrations are in the table `registrations`; those of schema 3 and before, without a body, are in the column too. */
+/** Signatures of registrations are in the table `registrations`. Those of schema 3 and earlier, without a body, are also in the column. */
 function requireSignature({ type, request }: ForumEvent, stored: Buffer | null): void {
   const isHidden = request === null || (type === 'agent.registered' && request.body !== null);
   const expected = isHidden ? null : Buffer.from(signatureKey(parseSignature(request)), 'latin1');
   const isSame = expected === null || stored === null ? expected === stored : expected.equals(stored);
-  if (!isSame) throw new Error('column signature does not belong to the request in the line');
+  if (!isSame) throw new Error('column signature does not match the request in the line');
 }
 
 function growTree(event: ForumEvent, leaf: Uint8Array, tree: Accumulator, stored: Buffer | null): Accumulator {
@@ -137,6 +137,6 @@ function requireRoot(event: ForumEvent, tree: Accumulator): void {
   if (event.type !== 'chamber.committed') return;
   const { merkleRoot, eventCount } = event.payload;
   if (eventCount !== tree.size || merkleRoot !== toHex(rootOf(tree))) {
-    throw new Error(`the committed root is not the root over the ${tree.size} moves before it`);
+    throw new Error(`the committed root is not the root of the ${tree.size} preceding moves`);
   }
 }

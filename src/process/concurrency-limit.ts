@@ -5,7 +5,6 @@ interface ConcurrencyLimits {
   readonly perKeyMax?: number;
 }
 
-/** Work that waits for its turn. */
 export interface Waiting {
   /** Resolves with true when the work may begin and must later call `release`, or with false after `leave`. */
   readonly turn: Promise<boolean>;
@@ -25,7 +24,6 @@ export class ConcurrencyLimit {
     this.#perKeyMax = perKeyMax;
   }
 
-  /** Runs the work when it is its turn. */
   async run<Result>(work: () => Promise<Result>, key = ''): Promise<Result> {
     await this.acquire(key)?.turn;
     try {

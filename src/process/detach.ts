@@ -1,4 +1,4 @@
-// Work that nobody awaits. An unhandled rejection would end the process, so all such work starts here: the linter rejects floating
+// Starts work that nobody awaits. An unhandled rejection would end the process, so all such work starts here: the linter rejects floating
 // promises and `void`.
 
 /** Detached work failed unexpectedly. This is a bug; it is reported and does not end the process. */
@@ -6,7 +6,7 @@ class DetachedFailure extends Error {
   override readonly name = 'DetachedFailure';
 }
 
-/** Passes failures to `onFailure`; by default they become warnings of the process. */
+/** Passes failures to `onFailure`; by default they become process warnings. */
 export function detach(work: Promise<unknown>, onFailure: (error: unknown) => void = report): void {
   work.catch(onFailure).catch(report);
 }

@@ -21,25 +21,26 @@ const MACHINE: MachineClocks = {
 
 export class ElapsedTime {
   readonly #clocks: MachineClocks;
-  /** Time and uptime minus the time awake. */
-  #timeLead: number;
-  readonly #upLead: number;
+  /** The wall clock minus the time awake. */
+  #timeOffset: number;
+  /** The uptime minus the time awake, when the measurement began. */
+  readonly #uptimeOffset: number;
   #slept = 0;
 
   constructor(clocks = MACHINE) {
     this.#clocks = clocks;
-    this.#timeLead = clocks.time() - clocks.awake();
-    this.#upLead = clocks.up() - clocks.awake();
+    this.#timeOffset = clocks.time() - clocks.awake();
+    this.#uptimeOffset = clocks.up() - clocks.awake();
   }
 
   /** Never decreases. Reading the uptime costs a system call, so it is read only if the time has changed unexpectedly. */
   readonly read = (): number => {
     const { time, awake, up } = this.#clocks;
     const now = awake();
-    const timeLead = time() - now;
-    if (Math.abs(timeLead - this.#timeLead) >= SLEEP_MS_MIN) {
-      this.#timeLead = timeLead;
-      const slept = up() - now - this.#upLead;
+    const timeOffset = time() - now;
+    if (Math.abs(timeOffset - this.#timeOffset) >= SLEEP_MS_MIN) {
+      this.#timeOffset = timeOffset;
+      const slept = up() - now - this.#uptimeOffset;
       if (slept - this.#slept >= SLEEP_MS_MIN) this.#slept = slept;
     }
     return now + this.#slept;

@@ -37,13 +37,13 @@ export class MainThreadMeter {
     return this.#payers.getStore();
   }
 
-  /** From now on, the calling context works for the payer. */
+  /** Charges the payer for the calling context from now on. */
   enter(payer: Payer): void {
     this.#payers.enterWith(payer);
     this.count(payer);
   }
 
-  /** Runs `work` for the payer, including everything that it starts; undefined means no payer. */
+  /** Runs `work` and charges the payer for it and everything that it starts; undefined charges nobody. */
   run<Result>(payer: Payer | undefined, work: () => Result): Result {
     const before = this.#current;
     this.count(payer);
@@ -54,7 +54,7 @@ export class MainThreadMeter {
     }
   }
 
-  /** The time until the next call, or the end of this turn of the event loop, counts for the payer, regardless of the context. */
+  /** Charges the payer for the time until the next call or the end of this turn of the event loop, regardless of the context. */
   count(payer: Payer | undefined): void {
     const now = performance.now();
     const current = this.#current;
@@ -66,7 +66,7 @@ export class MainThreadMeter {
     setImmediate(this.#endTurn);
   }
 
-  /** The time that the thread waits for the next event counts for no payer. */
+  /** Ends the turn, so that nobody is charged while the thread waits for the next event. */
   readonly #endTurn = (): void => {
     this.#isEndDue = false;
     this.count(undefined);

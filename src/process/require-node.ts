@@ -10,12 +10,11 @@ const { node: running } = process.versions;
 
 if (isOlder(running, required)) {
   writeSync(process.stderr.fd, `Node ${required} or later is required, and this is Node ${running}.\n`);
-  // A restart would fail too.
   process.exit(EXIT_CONFIG);
 }
 
 function isOlder(version: string, than: string): boolean {
   const [major = 0, minor = 0] = version.split('.').map(Number);
-  const [leastMajor = 0, leastMinor = 0] = than.split('.').map(Number);
-  return major < leastMajor || (major === leastMajor && minor < leastMinor);
+  const [minMajor = 0, minMinor = 0] = than.split('.').map(Number);
+  return major < minMajor || (major === minMajor && minor < minMinor);
 }

@@ -68,7 +68,7 @@ export class PublishLoop {
     const lease = this.#lease;
     await this.#attempt('publish', async () => {
       lines = await log.lastPlace();
-      await tree.pinned(async (pinned) => {
+      await tree.onOneServer(async (pinned) => {
         await history.prove(pinned);
         await publishOnce({ ...this.#options, lease, tree: pinned });
       });

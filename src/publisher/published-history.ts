@@ -84,7 +84,7 @@ export class PublishedHistory {
 
   /** Proves and copies the stored checkpoint, which may be served afterwards. */
   keep(tree: PublishedTree): Promise<void> {
-    const kept = this.#keeping.then(() => tree.pinned((pinned) => this.#keep(pinned)));
+    const kept = this.#keeping.then(() => tree.onOneServer((pinned) => this.#keep(pinned)));
     this.#keeping = kept.catch(() => {});
     return kept;
   }

@@ -1,11 +1,11 @@
-// The chain's settings from the configuration.
+// Reads the chain's settings from the configuration.
 import { type Config, readConfigured } from '../config.ts';
 import type { RelayerConfig } from '../relayer/context.ts';
 import { type ContractProfile, quorumProfile, REFERENCE } from '../relayer/contracts.ts';
 import { readQuorumSettings } from '../relayer/quorum-settings.ts';
 import type { Hex } from '../vocabulary/values.ts';
 
-/** readConfig has required the addresses and the key together with RPC_URL. Throws ConfigError if CONTRACTS_FILE is invalid. */
+/** readConfig requires the addresses and the key if RPC_URL is set. Throws ConfigError if CONTRACTS_FILE is invalid. */
 export function configuredChain(config: Config, rpcUrl: string): RelayerConfig {
   return {
     rpcUrl,
@@ -23,7 +23,7 @@ export function feeSettings({ FEE_BUMP_SECONDS, FEE_MAX_GWEI, FEE_TIP_GWEI }: Co
   return { feeBumpSeconds: FEE_BUMP_SECONDS, feeMaxWei: FEE_MAX_GWEI, tipWei: FEE_TIP_GWEI };
 }
 
-/** readConfig has required the file for the quorum contracts. Throws ConfigError. */
+/** readConfig requires the file for the quorum contracts. Throws ConfigError if the file is invalid. */
 export function configuredContracts({
   CONTRACTS,
   CONTRACTS_FILE = '',

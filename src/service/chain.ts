@@ -5,7 +5,7 @@ import { type DevChain, startDevChain } from '../dev-chain/dev-chain.ts';
 import { type Forum, merklePreview } from '../forum/forum.ts';
 import type { ChainStatus } from '../http/context.ts';
 import { StreamDamaged } from '../log/damage.ts';
-import { CHAIN_ID } from '../log/found-log.ts';
+import { CHAIN_ID } from '../log/existing-log.ts';
 import { type Lease, SOLE_LEASE } from '../log/store.ts';
 import type { RelayerConfig, RelayerForum } from '../relayer/context.ts';
 import { Relayer } from '../relayer/relayer.ts';
@@ -13,14 +13,14 @@ import { TokenReader } from '../relayer/token-reader.ts';
 import { feeSettings } from './chain-settings.ts';
 import { probe } from './checks/chain-probe.ts';
 import type { ProbedChain } from './checks/check.ts';
-import { requireNone } from './checks/checks.ts';
+import { throwStoppingFindings } from './checks/checks.ts';
 
 export interface ChainLink {
   readonly name: string;
   readonly status: () => ChainStatus;
   /** Starts the relayer. Called once the service listens, so that a failed start does not take the lease from another node. */
   readonly start: () => void;
-  /** Stops the relayer between two steps, then the development chain. */
+  /** Stops the relayer after its current step, then the development chain. */
   readonly stop: () => Promise<void>;
 }
 
@@ -40,7 +40,7 @@ export async function openChain(options: ChainOptions, checked: ProbedChain | un
     const remembered = await forum.store.meta.recall(CHAIN_ID);
     const own = { ...devChain.config, ...feeSettings(config), isSingleNode: true };
     const probed = await probe(own, remembered === undefined ? undefined : Number(remembered));
-    requireNone(probed.findings);
+    throwStoppingFindings(probed.findings);
     return await openRelayer(options, probed, devChain);
   } catch (error) {
     await devChain.stop();

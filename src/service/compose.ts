@@ -1,5 +1,5 @@
-// Composes the service from its parts. The caller opens and closes the store, chain, threads and ports. Services of the same process share
-// nothing.
+// Composes the service from its parts. The caller opens and closes the store, chain, threads and ports. Services in the same process share no
+// state.
 import type { Logger } from 'pino';
 import { CallbackCaller } from '../callbacks/caller.ts';
 import { Poster, type PostOptions } from '../callbacks/post.ts';
@@ -40,7 +40,7 @@ import type { SignatureVerifierPool } from '../verifier/verifier.ts';
 import { unavailable } from '../vocabulary/errors.ts';
 import { Withholder } from '../withholding/withholder.ts';
 import type { ChainLink } from './chain.ts';
-import { lastBackupAt, readLists, readWitnesses } from './configured-files.ts';
+import { lastBackupAt, readLists, readWitnesses } from './configured.ts';
 import { logFailure, openObservation } from './observation.ts';
 
 export interface CoreOptions {
@@ -49,13 +49,13 @@ export interface CoreOptions {
   readonly store: Store;
   readonly keys: ServiceKeys;
   readonly clock: TimeSource;
-  /** Memory and disk may differ: the process must stop. */
+  /** Called if memory and disk may differ: the process must stop. */
   readonly onFatal: (error: unknown) => void;
 }
 
 export type Core = ReturnType<typeof composeCore>;
 
-/** The forum, which the relayer needs before the HTTP edge exists. */
+/** Composes the parts that the relayer needs before the HTTP application exists. */
 export function composeCore({ config, logger, store, keys, clock, onFatal }: CoreOptions) {
   const observation = openObservation(config, logger);
   const { onBatch } = observation;
@@ -102,9 +102,9 @@ function openAccessList(config: Config, logger: Logger): AccessList {
   return new AccessList({
     allowFile: config.ALLOW_LIST_FILE,
     banFile: config.BAN_LIST_FILE,
-    onRead: (counts) => logger.info(counts, 'access lists read again'),
+    onRead: (counts) => logger.info(counts, 'access lists reloaded'),
     onProblem: ({ message: reason }, repeats) =>
-      logger.error({ reason, ...repeats }, 'alert raised: access list not read: the previous one stays in force'),
+      logger.error({ reason, ...repeats }, 'alert raised: cannot read an access list: the previous one stays in force'),
   });
 }
 
@@ -115,23 +115,23 @@ export const NO_CHAIN: ChainLink = {
   stop: async () => {},
 };
 
-interface EdgeOptions {
+interface CompositionOptions {
   readonly chain: ChainLink;
   readonly verifier: Pick<SignatureVerifierPool, 'verify' | 'sign'>;
   readonly version: string;
   /** The log's name, which may depend on the address that the service listens on. */
   readonly origin: Promise<string>;
   readonly history: PublishedHistory;
-  /** How callbacks reach the network; by default through the machine's name servers and authorities. */
+  /** Replaces the machine's name servers and certificate authorities for callbacks. */
   readonly callbackNetwork?: Partial<Pick<PostOptions, 'resolve' | 'ca'>>;
 }
 
 export type Composition = ReturnType<typeof composeService>;
 
-/** A service that is not listening yet. */
-export function composeService(core: Core, options: EdgeOptions) {
+/** Composes a service that does not listen yet. */
+export function composeService(core: Core, options: CompositionOptions) {
   const { chain, verifier, version, origin, history } = options;
-  // Callers that await it get the error.
+  // Callers that await `origin` get the error.
   origin.catch(() => {});
   const { config, logger, forum, meter, keys, access, agentRate, observation } = core;
   forum.haltIf(() => history.problem && unavailable(NOT_AS_PUBLISHED, history.problem));
@@ -227,17 +227,17 @@ export function composeService(core: Core, options: EdgeOptions) {
     publishing,
     withholder,
     calling,
-    /** Serves a request that was admitted. */
+    /** Serves an admitted request. */
     fetch: observation.observe(app.fetch, (method, path) => routeOf(app, method, path)),
     requestLimit: observation.watch(requestLimits.reject.bind(requestLimits)),
     connectionWait: requestLimits.connectionWait.bind(requestLimits),
-    /** The sources of metrics that the composition has. */
+    /** The sources of metrics that these parts provide. */
     sources: {
       streams: () => quota.total,
       streamLag: () => streams.lag(),
       stateCacheBytes: () => forum.cachedBytes,
       isWritable: () => forum.writeFailure === undefined,
-      damagedStreams: () => forum.store.log.damages.size,
+      damagedStreams: () => forum.store.log.damagedStreams.size,
       relayer: () => chain.status().relayer,
       spending: () => chain.status().spending,
       isHealthy: () => chain.status().ok && forum.clockProblem() === undefined,
@@ -251,14 +251,14 @@ export function composeService(core: Core, options: EdgeOptions) {
       receipts: () => receipts,
       calling: () => calling.state(),
     },
-    /** Rejects new requests and ends streams and waits. */
+    /** Rejects new requests, and ends streams and long polls. */
     drain: () => {
       requestLimits.close();
       access.close();
       streams.stop();
       todoWatches.close();
     },
-    /** Called after drain, once requests under way have had their grace time. */
+    /** Called after `drain` and the grace period for requests in progress. */
     close: () => {
       liveness.close();
       meter.stop();
@@ -266,7 +266,10 @@ export function composeService(core: Core, options: EdgeOptions) {
   };
 }
 
-function openCallbacks({ config, forum, keys, logger }: Core, { verifier, version, callbackNetwork }: EdgeOptions) {
+function openCallbacks(
+  { config, forum, keys, logger }: Core,
+  { verifier, version, callbackNetwork }: CompositionOptions,
+) {
   const { store } = forum;
   const isOn = config.CALLBACKS === 'on';
   const rules = { isDevelopment: config.NODE_ENV === 'development' };
@@ -290,10 +293,11 @@ function openCallbacks({ config, forum, keys, logger }: Core, { verifier, versio
   return { registry, calling };
 }
 
-const NOT_AS_PUBLISHED = 'the log is not the one that was published: no moves are taken until an operator has looked';
+const NOT_AS_PUBLISHED =
+  'the log is not the one that was published: no moves are accepted until an operator intervenes';
 
 const ASYNCHRONOUS_STANDBY =
-  'a standby follows the database, and synchronous_standby_names is empty: after its promotion moves that got a response may be missing';
+  'the database has a standby, but synchronous_standby_names is empty: if the standby is promoted, acknowledged moves may be missing';
 
 function logStatus(forum: Forum): LogStatus | undefined {
   const reason = forum.haltedBy?.message;
@@ -303,7 +307,7 @@ function logStatus(forum: Forum): LogStatus | undefined {
 }
 
 const UNTRUSTED_PROXY =
-  'requests with X-Forwarded-For or Forwarded come from an address that TRUSTED_PROXIES lacks: if it is a proxy of yours, all its clients share the limits of one address';
+  'requests with X-Forwarded-For or Forwarded come from an address that TRUSTED_PROXIES lacks: if it is your proxy, all its clients share the limits of one address';
 
 function openRequestLimits(config: Config, { logger, meter }: Pick<Core, 'logger' | 'meter'>): RequestLimits {
   return new RequestLimits({

@@ -1,19 +1,19 @@
-// The file of a log's keys, and the copy of its last checkpoint next to it. The log records which keys sign for it, so that no node
-// signs with others.
+// The file of a log's keys, and the copy of its last checkpoint next to it. The log records which keys sign for it, so that no node signs
+// with different keys.
 import { dirname } from 'node:path';
 import { type Config, readConfigured } from '../config.ts';
 import { makeFolder } from '../files/durable-file.ts';
 import { createKeyFile, defaultKeyFile, keysInMemory, readAnyKeyFile, readKeyFile } from '../keys/key-file.ts';
 import type { ServiceKeys } from '../keys/service-keys.ts';
-import type { FoundLog } from '../log/found-log.ts';
+import type { ExistingLog } from '../log/existing-log.ts';
 import { SERVICE_KEYS, toKeyIds } from '../log/log-id.ts';
 import type { LogMeta, Store } from '../log/store.ts';
 import { checkpointCopyPath } from '../publisher/checkpoint-copy.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
-type LogWithKeys = Pick<FoundLog, 'logId' | 'keyIds'>;
+type LogWithKeys = Pick<ExistingLog, 'logId' | 'keyIds'>;
 
-/** Undefined for a log in memory, whose keys are in memory too, and for a log without an id yet. */
+/** Returns undefined for a log in memory, whose keys are in memory too, and for a log that does not exist yet. */
 export function keyFileOf(
   { SERVICE_KEY_FILE: named, DATABASE_PATH: databasePath }: Config,
   logId: string | undefined,
@@ -45,7 +45,7 @@ export function readKeys(config: Config, log: LogWithKeys | undefined): ServiceK
   return keys;
 }
 
-/** The database was lost, or DATABASE_PATH is wrong: the start would create an empty log, which has none of these keys. */
+/** Rejects existing keys if there is no log: the database was lost, or DATABASE_PATH is wrong, and a start would create an empty log. */
 function requireNoKeys(path: string): undefined {
   const keys = readAnyKeyFile(path);
   if (keys === undefined) return undefined;
@@ -54,7 +54,7 @@ function requireNoKeys(path: string): undefined {
   );
 }
 
-/** A file with additional keys was rotated. With keys missing, clients would reject signatures. */
+/** Requires each recorded key, because clients would reject signatures of other keys. After a rotation, the file has additional keys. */
 export function requireRecorded({ thumbprints }: ServiceKeys, keyIds: readonly string[], path: string): void {
   const missing = keyIds.filter((keyId) => !thumbprints.includes(keyId));
   if (missing.length === 0) return;
@@ -69,7 +69,7 @@ export function findKeys(config: Config, log: LogWithKeys | undefined): ServiceK
     const keys = readKeys(config, log);
     const path = keyFileOf(config, log?.logId);
     if (keys === undefined && path !== undefined && config.NODE_ENV === 'production')
-      throw new Error(`${path} not found: chambers admin new-keys makes it, once for all nodes`);
+      throw new Error(`${path} not found: run chambers admin new-keys once, and use its file on all nodes`);
     return keys;
   });
 }
@@ -88,12 +88,12 @@ export async function openKeys(config: Config, { log, meta }: Store, now: Millis
 function makeKeys(config: Config, logId: string, now: Millis): ServiceKeys {
   const path = keyFileOf(config, logId);
   if (path === undefined) return keysInMemory(logId, now);
-  // Only the default folder is created: a configured one that is missing is more likely a mistake.
+  // Only the default folder is created, because a missing configured folder is more likely a mistake.
   if (config.SERVICE_KEY_FILE === undefined) makeFolder(dirname(path));
   return readConfigured('SERVICE_KEY_FILE', () => createKeyFile(path, logId, now));
 }
 
-/** Replaces the `recorded` keys, and returns the log's keys: those of another node if it was faster. */
+/** Replaces the `recorded` keys. Returns the log's keys, which are those of another node if it was faster. */
 export async function recordKeys(
   meta: LogMeta,
   keys: ServiceKeys,

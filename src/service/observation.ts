@@ -1,4 +1,4 @@
-// Metrics if METRICS_PORT is set, and a log line for each request at LOG_LEVEL=debug. With neither, nothing is measured.
+// Collects metrics if METRICS_PORT is set, and logs each request at LOG_LEVEL=debug. Otherwise measures nothing.
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import type { BatchReport } from '../forum/pipeline.ts';
@@ -18,7 +18,7 @@ import {
   requestObserver,
   type Sources,
 } from '../metrics/metrics.ts';
-import { metricsPort } from './listen-addresses.ts';
+import { metricsPort } from './configured.ts';
 
 export interface Observation {
   readonly onBatch: ((report: BatchReport) => void) | undefined;
@@ -85,7 +85,7 @@ function logRequest(logger: Logger, { incoming, status, millis }: ObservedReques
   );
 }
 
-/** Logs a defect as an error, and a temporary condition, such as a full disk, as a warning. */
+/** Logs a bug as an error, and a temporary condition, such as a full disk, as a warning. */
 export function logFailure(logger: Logger, { error, path, ...request }: Failure): void {
   const level = request.status === 503 ? 'warn' : 'error';
   logger[level]({ ...request, path: loggedPath(path), err: error }, 'request failed');

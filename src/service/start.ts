@@ -26,21 +26,21 @@ import type { CheckInput, ProbedChain } from './checks/check.ts';
 import { requireStartable } from './checks/checks.ts';
 import { isDefaultPath } from './checks/database.ts';
 import { type Core, composeCore, composeService, NO_CHAIN } from './compose.ts';
+import { servicePort } from './configured.ts';
 import { checkpointCopyOf, openKeys } from './key-files.ts';
-import { servicePort } from './listen-addresses.ts';
 import { persistClockRegularly } from './persist-clock.ts';
-import { SilentConnections, stopService } from './stop.ts';
+import { stopService, UnusedConnections } from './stop.ts';
 
 export interface ServiceOptions {
-  /** The environment of the configuration: misspelt names in it are reported. */
+  /** The environment from which the configuration was read. Misspelled names in it are reported. */
   readonly env?: CheckInput['env'];
   readonly config: Config;
   readonly logger: Logger;
   readonly version: string;
   readonly clock?: TimeSource;
-  /** Log lines that could not be written. */
+  /** The number of log lines that could not be written. */
   readonly lostLogLines?: () => number;
-  /** Memory and disk may differ: the process must stop. */
+  /** Called if memory and disk may differ: the process must stop. */
   readonly onFatal: (error: unknown) => void;
 }
 
@@ -48,7 +48,7 @@ export interface Service {
   readonly forum: Forum;
   readonly url: string;
   reloadLists(): void;
-  /** Finishes requests under way, closes streams with 1012 and releases the log. */
+  /** Finishes requests in progress, closes streams with 1012 and releases the log. */
   stop(): Promise<void>;
 }
 
@@ -62,7 +62,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const clock = options.clock ?? source;
     const keys = await openKeys(config, store, clock.time());
     const restated = await restateStubs(store, keys, clock.time());
-    if (restated > 0) logger.info({ restated }, 'stubs of withheld lines signed again: this log is a copy of theirs');
+    if (restated > 0) logger.info({ restated }, 'signed stubs of withheld lines again, because this log is a copy');
     const core = composeCore({ config, logger, store, keys, clock, onFatal });
     const { logId } = store.log;
     const path = checkpointCopyOf(config, logId);
@@ -82,7 +82,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
 const MIGRATION_REPORT_MS = 5_000;
 
-/** Reports the beginning, then the progress at intervals: a large database takes minutes. */
+/** Logs the beginning, and then the progress at intervals, because a large database takes minutes. */
 function reportMigration(logger: Logger): OnMigration {
   let reportedAt = Number.NEGATIVE_INFINITY;
   return (progress) => {
@@ -102,7 +102,7 @@ async function openStore({ config, logger, onFatal }: ServiceOptions) {
     await migrateDatabase(config.DATABASE_PATH, reportMigration(logger));
     return { store: openSqliteStore(config.DATABASE_PATH, options), source: { time: () => Date.now(), elapsed } };
   }
-  // Loaded only when used: it would slow every other start.
+  // Loaded only when used, because it would slow down every other start.
   const { openPostgresStore } = await import('../log/postgres/store.ts');
   const drifts = new RepeatedLog();
   const onDrift = (driftMillis: Millis) =>
@@ -124,7 +124,7 @@ async function openStore({ config, logger, onFatal }: ServiceOptions) {
   return { store, source: { time: () => store.clock.now(), elapsed } };
 }
 
-/** Damage does not mean that it is another log, and is reported where it is found. */
+/** Ignores damage, which is reported where it is found and does not mean that the log is a different one. */
 async function requirePublished(history: PublishedHistory, tree: PublishedTree): Promise<void> {
   try {
     await history.prove(tree);
@@ -139,7 +139,7 @@ async function openChain(
   checked: ProbedChain | undefined,
 ): Promise<ChainLink> {
   if (config.CHAIN === 'none') return NO_CHAIN;
-  // Loaded only when used: it takes half of the start-up time.
+  // Loaded only when used, because it takes half of the start-up time.
   const { openChain } = await import('./chain.ts');
   return openChain({ config, forum, logger }, checked);
 }
@@ -150,7 +150,7 @@ interface Parts {
   readonly history: PublishedHistory;
 }
 
-/** A failed start leaves no threads behind. */
+/** Opens the verifier and serves. A failed start leaves no threads behind. */
 async function serve(options: ServiceOptions, parts: Parts): Promise<Service> {
   const verifier = openVerifier(options.config, options.logger);
   try {
@@ -172,7 +172,7 @@ async function serveWith(
   const { forum, access, meter } = composed;
   meter.start();
   const server = createHttpServer({ ...composed, now: forum.now, limits: config });
-  const silent = new SilentConnections(server);
+  const unused = new UnusedConnections(server);
   let metrics: { close(): void } | undefined;
   let url: string;
   try {
@@ -204,7 +204,7 @@ async function serveWith(
       access.reload({ isForced: true });
       composed.withholder.reload();
     },
-    stop: () => stopService({ composed, server, silent, chain, verifier, metrics, clockTimer }),
+    stop: () => stopService({ composed, server, unused, chain, verifier, metrics, clockTimer }),
   };
 }
 

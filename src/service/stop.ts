@@ -1,4 +1,4 @@
-// Stops the service: rejects new requests, finishes those under way, and closes the log last.
+// Stops the service: rejects new requests, finishes those in progress, and closes the log last.
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
@@ -7,19 +7,19 @@ import type { Millis } from '../vocabulary/values.ts';
 import type { ChainLink } from './chain.ts';
 import type { Composition } from './compose.ts';
 
-/** For requests under way, stream peers, and the relayer with its chain, from the beginning of the stop. */
+/** How long requests, streams and the relayer may take to finish, from the beginning of the stop. */
 const STOP_GRACE_MS = 5_000;
-/** For moves under way to be written, from the beginning of the stop. */
+/** How long accepted moves may take to be written, from the beginning of the stop. */
 const COMMITS_MS_MAX = 6_500;
-/** The next start can do without the persisted clock. */
+/** How long the last write of the clock may take. The next start does not depend on it. */
 const CLOCK_MS_MAX = 1_000;
-/** A keep-alive connection becomes idle only once its last response is sent. */
+/** Idle connections are closed at this interval, because a keep-alive connection becomes idle only once its last response is sent. */
 const IDLE_SWEEP_MS = 20;
 
 export interface Running {
   readonly composed: Composition;
   readonly server: Server;
-  readonly silent: SilentConnections;
+  readonly unused: UnusedConnections;
   readonly chain: ChainLink;
   readonly verifier: SignatureVerifierPool;
   readonly metrics: { close(): void } | undefined;
@@ -27,8 +27,8 @@ export interface Running {
 }
 
 /**
- * Work that does not end in time is abandoned as in a crash; the relayer's next start continues from there. Throws if moves under way
- * were not written in time.
+ * Abandons work that does not end in time. The relayer resumes such work after the next start, as after a crash. Throws if accepted moves were
+ * not written in time.
  */
 export async function stopService(running: Running): Promise<void> {
   const { composed, server, chain, verifier, metrics, clockTimer } = running;
@@ -56,13 +56,13 @@ export async function stopService(running: Running): Promise<void> {
   clearInterval(clockTimer);
   await Promise.race([forum.persistClock().catch(() => {}), pause(CLOCK_MS_MAX)]);
   await forum.store.close();
-  if (isLate) throw new Error('stopped without a response to moves under way: they were not written in time');
+  if (isLate) throw new Error('stopped without a response to accepted moves: they were not written in time');
 }
 
-/** Called by setImmediate, right after the event loop has read its sockets. */
-function closeIdle({ server, silent }: Running): void {
+/** Called with setImmediate, right after the event loop has read its sockets. */
+function closeIdle({ server, unused }: Running): void {
   server.closeIdleConnections();
-  silent.close();
+  unused.close();
 }
 
 /** Does not keep the process alive. */
@@ -70,13 +70,13 @@ function pause(millis: Millis): Promise<void> {
   return setTimeout(millis, undefined, { ref: false });
 }
 
-/** A client that opens a connection for a request sends it within a round trip. */
+/** How long a connection may stay open without a request: a client that needs one sends the request within a round trip. */
 const FIRST_REQUEST_MS_MAX = 250;
 
 /**
- * Connections without a request yet, which browsers and undici keep in reserve. Node counts them as busy, so a stop would wait for them.
+ * Connections without a request yet, which browsers and undici open in advance. Node counts them as busy, so a stop would wait for them.
  */
-export class SilentConnections {
+export class UnusedConnections {
   readonly #openedAt = new Map<Socket, Millis>();
 
   constructor(server: Server) {
@@ -86,7 +86,7 @@ export class SilentConnections {
     });
   }
 
-  /** Unread data is lost, so it must be called right after the event loop has read its sockets. */
+  /** Discards unread data, so it must be called right after the event loop has read its sockets. */
   close(): void {
     const openedBefore = performance.now() - FIRST_REQUEST_MS_MAX;
     for (const [socket, openedAt] of this.#openedAt) {

@@ -128,7 +128,7 @@ export function streamRoutes(
       return respondEvents({ incoming, outgoing, liveness, quota, caller, headers: logHeaders, open });
     }
     const { socket } = incoming;
-    whenClosed(socket, quota.hold(caller));
+    whenClosed(socket, quota.acquire(caller));
     const response = acceptWebSocket(c, { ...source, socket, liveness });
     for (const [name, value] of Object.entries(logHeaders)) response.headers.set(name, value);
     return response;

@@ -231,7 +231,7 @@ describe('a duty', { timeout: 60_000 }, () => {
     await pauseForDelivery();
     expect(receiver.deliveries).toEqual([]);
     const other = await calling();
-    const reading = vi.spyOn(other.store.callbacks, 'listPlayed');
+    const reading = vi.spyOn(other.store.callbacks, 'listChambersWithTurns');
     await enterPhase(other, await openChamber(other, [await other.agent()]), 'PROPOSAL');
     await pauseForDelivery();
     expect(reading).not.toHaveBeenCalled();

@@ -67,7 +67,7 @@ describe('doctor', () => {
       ['warning', 'CONFIRMATIONS', 'not set, but CONFIRMATION is: did you mean CONFIRMATIONS?'],
       ['warning', 'CHAMBER_ID_MIN', 'not set, but chambers_id_min is: did you mean CHAMBER_ID_MIN?'],
       ['warning', 'TRUSTED_PROXIES', 'not set, but CHAMBERS_TRUSTED_PROXIES is: did you mean TRUSTED_PROXIES?'],
-      ['warning', 'NODE_ENV', 'productoin turns on no strict checks: did you mean production?'],
+      ['warning', 'NODE_ENV', 'productoin enables no strict checks: did you mean production?'],
     ]);
   });
 

@@ -224,7 +224,7 @@ describe('the pipeline', () => {
 
   it('a repeated signature gets its first response, whatever a new decision would be', async () => {
     // This node has not seen the signatures that the other node accepted.
-    const wrapLog = (log: EventLog) => withMembers(log, { mayHold: () => false });
+    const wrapLog = (log: EventLog) => withMembers(log, { mayContain: () => false });
     const { service, other, ann, bob, submit, chamberId } = await inDebate({ wrapLog });
     const [debate, pass, toReject] = [newSignatureKey(), newSignatureKey(), newSignatureKey()];
     const events = [await submit(other, 'debate', ann, debate), await submit(other, 'pass', ann, pass)];
@@ -291,7 +291,7 @@ describe('the pipeline', () => {
   });
 
   it('a command whose signature turns out not to be in the log is decided', async () => {
-    const wrapLog = (log: EventLog) => withMembers(log, { mayHold: () => true });
+    const wrapLog = (log: EventLog) => withMembers(log, { mayContain: () => true });
     const { service, ann, submit } = await inDebate({ wrapLog });
     const signature = newSignatureKey();
     const [first, twin] = await Promise.all([signature, signature].map((key) => submit(service, 'debate', ann, key)));

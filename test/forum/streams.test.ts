@@ -50,7 +50,7 @@ it.each(['held', 'cached'])('a %s state is not replaced by an older one', async 
   atEnd(() => store.close());
   await new FullLogWriter(store.log).writeChamber(1, { text: '', backed: 1 });
   const streams = new Streams(store, 1_000_000);
-  if (kept === 'held') streams.hold([1]);
+  if (kept === 'held') streams.pin([1]);
   // Another node wrote the event, and this node reads it while its own earlier append is in progress.
   const older = await new Streams(store, 1_000_000).at(1, 1);
   const newest = await streams.at(1);

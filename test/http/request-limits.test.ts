@@ -30,9 +30,9 @@ describe('a token bucket', () => {
 
   it('a token bucket accepts a returned token', () => {
     const { limit, takes } = limitOf(10, 3);
-    limit.giveBack('a');
+    limit.refund('a');
     takes('a', 3);
-    limit.giveBack('a');
+    limit.refund('a');
     expect(takes('a', 2)).toEqual([0, 100]);
   });
 

@@ -32,7 +32,7 @@ export function actBefore<Part extends object, Name extends keyof Part>(
 /** Counts the rate-limit tokens that are taken and not returned from now on. */
 export function countTokens(limits: readonly RateLimit[]): () => number {
   const taken = limits.map((limit) => vi.spyOn(limit, 'take'));
-  const givenBack = limits.map((limit) => vi.spyOn(limit, 'giveBack'));
+  const givenBack = limits.map((limit) => vi.spyOn(limit, 'refund'));
   const calls = (spies: readonly { readonly mock: { readonly calls: readonly unknown[] } }[]) =>
     spies.reduce((sum, { mock }) => sum + mock.calls.length, 0);
   return () => calls(taken) - calls(givenBack);

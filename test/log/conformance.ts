@@ -193,7 +193,7 @@ export function describePort(open: () => Promise<Opened>): void {
       expect([...(await log.find([another.signature])).keys()]).toEqual([another.signature]);
     });
 
-    it('mayHold is true for every signature that was written, including those of registrations', async () => {
+    it('mayContain is true for every signature that was written, including those of registrations', async () => {
       const { store, reopen } = await open();
       const entries = Array.from({ length: 500 }, (_, index) =>
         entry(ANN, index + 1, { signature: newSignatureKey() }),
@@ -201,13 +201,13 @@ export function describePort(open: () => Promise<Opened>): void {
       const registrations = [{ did: ANN, eventId: 1, signature: 'h'.repeat(32), operatorEmail: undefined }];
       await store.log.append({ entries, registrations });
       const signatures = [...entries.map(({ signature }) => signature as string), 'h'.repeat(32)];
-      expect(signatures.filter((signature) => !store.log.mayHold(signature))).toEqual([]);
+      expect(signatures.filter((signature) => !store.log.mayContain(signature))).toEqual([]);
       const isNew = Array.from({ length: 500 }, newSignatureKey);
-      expect(isNew.filter((signature) => store.log.mayHold(signature)).length).toBeLessThan(50);
+      expect(isNew.filter((signature) => store.log.mayContain(signature)).length).toBeLessThan(50);
       const { log } = await reopen();
       const { found } = await log.append({ entries: [], signatures });
       expect(found.size).toBe(signatures.length);
-      expect(signatures.filter((signature) => !log.mayHold(signature))).toEqual([]);
+      expect(signatures.filter((signature) => !log.mayContain(signature))).toEqual([]);
     });
 
     it('append writes rows of all tables at once, with and without e-mail addresses', async () => {
@@ -430,10 +430,10 @@ export function describeLists(open: () => Promise<Opened>): void {
       const { callbacks } = (await withMembers()).store;
       expect(await callbacks.listMemberships({ did: '', chamberId: 0 }, 9)).toEqual([{ did: ANN, chamberId: 1 }]);
       expect(await callbacks.listMemberships({ did: ANN, chamberId: 1 }, 9)).toEqual([]);
-      const played = await callbacks.listPlayed([1, 99]);
+      const played = await callbacks.listChambersWithTurns([1, 99]);
       expect(played.map(({ chamber, turns }) => [chamber.chamberId, turns])).toEqual([[1, null]]);
       const member = { did: ANN, turnOrder: 0, hasCommitted: false, hasRevealed: false };
-      const seat = (turnOrder: number | null) => callbacks.listSeated([{ chamberId: 1, turnOrder }]);
+      const seat = (turnOrder: number | null) => callbacks.listMembers([{ chamberId: 1, turnOrder }]);
       expect(await Promise.all([seat(0), seat(1), seat(null)])).toEqual([
         [{ chamberId: 1, member }],
         [],

@@ -95,8 +95,8 @@ const KEPT_FAULTS: readonly Tampering[] = [
     'not in the log',
   ],
   ["INSERT INTO registrations VALUES ($1, 'did:key:none', 1, true)", 'did:key:none', 1, 'not in the log'],
-  ["UPDATE checkpoints SET note = ''", null, null, 'the stored checkpoint is not one of size'],
-  ['UPDATE checkpoints SET size = size + 1', null, null, 'the stored checkpoint is not one of size'],
+  ["UPDATE checkpoints SET note = ''", null, null, 'the stored checkpoint does not have size'],
+  ['UPDATE checkpoints SET size = size + 1', null, null, 'the stored checkpoint does not have size'],
 ];
 
 const STALE_TILES = 'table tiles does not match the log: run chambers rebuild';
@@ -213,12 +213,13 @@ export function describeMaintenance({ move, tamper, toColumn, hasPositions }: Ma
         ({ ...event, payload: { ...event.payload, personality: { style: 'changed' } } }) as ForumEvent;
       const line = await editLine(place, where, edit);
       await tamper(place, `UPDATE events SET line_crc = ${crc32(line)} WHERE ${where}`);
-      const problem = /^it is not the line that the checkpoint was published over: restore a backup, or .*new-log$/;
+      const problem =
+        /^it is not the line that the published checkpoint covers: restore a backup, or run chambers new-log to/;
       const position = hasPositions ? expect.any(Number) : null;
       expect(await faultsOf(place)).toEqual([
         { position, stream, eventId: 1, problem: expect.stringMatching(problem) },
       ]);
-      await expectRejected(place, 'lines are not those that the checkpoint was published over');
+      await expectRejected(place, 'lines are not those that the published checkpoint covers');
     });
   });
 }

@@ -15,22 +15,22 @@ it('the filter has no false negatives, however many signatures follow, and few f
   const filter = new SignatureFilter(0);
   const keys = Array.from({ length: MANY }, (_, index) => keyOf(NOW + Math.floor(index / 1_000)));
   for (const key of keys) filter.add(key);
-  expect(keys.filter((key) => !filter.mayHold(key))).toEqual([]);
+  expect(keys.filter((key) => !filter.mayContain(key))).toEqual([]);
   const absentKeys = Array.from({ length: 10_000 }, () => keyOf(NOW + MANY / 1_000));
-  expect(absentKeys.filter((key) => filter.mayHold(key)).length).toBeLessThan(200);
+  expect(absentKeys.filter((key) => filter.mayContain(key)).length).toBeLessThan(200);
 });
 
 it('the filter never denies signatures that may predate it', () => {
   const filter = new SignatureFilter(NOW);
-  expect(filter.mayHold(keyOf(NOW - 1))).toBe(true);
-  expect(filter.mayHold(keyOf(NOW))).toBe(false);
-  expect(filter.mayHold(keyOf(2 ** 32))).toBe(true);
+  expect(filter.mayContain(keyOf(NOW - 1))).toBe(true);
+  expect(filter.mayContain(keyOf(NOW))).toBe(false);
+  expect(filter.mayContain(keyOf(2 ** 32))).toBe(true);
 });
 
 it('a signature from the future does not hide the forgotten signatures of its generation', () => {
   const filter = new SignatureFilter(0);
   const keys = Array.from({ length: MANY }, (_, index) => keyOf(index === 0 ? NOW + 60 : NOW));
   for (const key of keys) filter.add(key);
-  expect(filter.mayHold(keys[0] as string)).toBe(true);
-  expect(keys.every((key) => filter.mayHold(key))).toBe(true);
+  expect(filter.mayContain(keys[0] as string)).toBe(true);
+  expect(keys.every((key) => filter.mayContain(key))).toBe(true);
 });

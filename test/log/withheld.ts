@@ -249,7 +249,7 @@ export function describeWithholding(begin: () => Promise<WithheldPlace>): void {
     await tamper(target.place, 'DELETE FROM withheld WHERE number = 1');
     expect(await faultsOf(target.place)).toMatchObject([
       { stream: before.chamberId, eventId: 1, problem: 'its line is a stub that has no number in table withheld' },
-      { problem: 'table withheld lacks a number' },
+      { problem: 'the numbers in table withheld have a gap' },
     ]);
   });
 

@@ -383,8 +383,8 @@ describe('the publisher', () => {
       const other = await otherLines(5);
       const published5 = await publishOnce(publisher(other));
       const { tree } = opened as { tree: Store['tree'] };
-      const pinned = tree.pinned;
-      tree.pinned = (work) => work(other.tree);
+      const onOneServer = tree.onOneServer;
+      tree.onOneServer = (work) => work(other.tree);
       await composed.publishing.round();
       expect(composed.publishing.state()).toMatchObject({ ok: false, hasSecondHistory: true });
       expect(await other.tree.checkpoint()).toEqual(published5);
@@ -397,7 +397,7 @@ describe('the publisher', () => {
         log: { reason: expect.stringContaining('not the one that was published') },
       });
       expect(service.defects.splice(0).map(String)).toEqual([expect.stringContaining('chambers new-log')]);
-      tree.pinned = pinned;
+      tree.onOneServer = onOneServer;
       await composed.publishing.round();
       expect(forum.writeFailure).toBeUndefined();
       await service.agent();

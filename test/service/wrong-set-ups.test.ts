@@ -114,7 +114,7 @@ const SET_UPS: readonly (readonly [string, () => Environment | Promise<Environme
     'no keys in production',
     async () => ({ ...PRODUCTION, DATABASE_PATH: await log(), SERVICE_KEY_FILE: '/nowhere/keys.json' }),
     78,
-    'SERVICE_KEY_FILE: /nowhere/keys.json not found: chambers admin new-keys makes it',
+    'SERVICE_KEY_FILE: /nowhere/keys.json not found: run chambers admin new-keys once',
   ],
   ['the keys of another log', () => logAndKeys('ab'.repeat(16)), 78, /SERVICE_KEY_FILE: .* and this log is /],
   [

@@ -1,21 +1,21 @@
-// The rows of a batch, as the statement of an append takes them: append-statement.ts.
+// Encodes a batch as the parameters of the append statement (append-statement.ts).
 import { crc32 } from 'node:zlib';
-import type { LogEntry, Registration } from '../log.ts';
+import { isCreation, type LogEntry, type Registration } from '../log.ts';
 import { snapshotRow } from '../sql/event-log.ts';
 import { CONTACTS, LatestRows, REGISTRATIONS, type Row, rowOf, SNAPSHOTS, TABLES } from '../sql/tables.ts';
 import type { StreamId } from '../stream-id.ts';
 import { type ArrayColumn, BIGINT, column, EVENT_COLUMNS, type EventRow, TEXT } from './arrays.ts';
 
-/** What an append writes, in this order. */
+/** The rows that an append writes, in this order. */
 export interface Batch {
   readonly entries: readonly LogEntry[];
   readonly registrations: readonly Registration[];
 }
 
-/** Entries that are written as a whole or not at all: the lead, and those that follow it. */
+/** Entries that are written all or nothing: the lead, and the entries after it. */
 export type Chain = readonly LogEntry[];
 
-/** By the stream of their lead. */
+/** Groups entries into chains, by the stream of their lead. All created chambers are one chain. */
 export function chainsOf(entries: readonly LogEntry[]): ReadonlyMap<string, Chain> {
   const created = new Set<StreamId>();
   return Map.groupBy(entries, (entry) => {
@@ -25,15 +25,11 @@ export function chainsOf(entries: readonly LogEntry[]): ReadonlyMap<string, Chai
   });
 }
 
-export function isCreation(entry: LogEntry): entry is LogEntry & { readonly stream: number } {
-  return typeof entry.stream === 'number' && entry.eventId === 1;
-}
-
 type EventKey = Pick<LogEntry, 'stream' | 'eventId'>;
 
 interface BatchRow extends EventRow {
   readonly lead: string;
-  /** Of a lead, the event that must be in the log before it; null for the rest of a chain. */
+  /** The event that must be in the log before a lead; null for the rest of a chain. */
   readonly before: EventKey | null;
   readonly account: LogEntry['account'];
   readonly lease: string | null;
@@ -59,7 +55,7 @@ export function rowsOf(chains: ReadonlyMap<string, Chain>, chamberIdMin: number)
   });
 }
 
-/** Event 0 of a stream is always there. */
+/** Event 0 of a stream counts as present. */
 function predecessor({ stream, eventId }: EventKey, chamberIdMin: number): EventKey {
   const isAfterChamber = typeof stream === 'number' && eventId === 1 && stream > chamberIdMin;
   return isAfterChamber ? { stream: stream - 1, eventId: 1 } : { stream, eventId: eventId - 1 };
@@ -75,7 +71,7 @@ export const BATCH_COLUMNS: readonly ArrayColumn<BatchRow>[] = [
   column('lease', TEXT, ({ lease }) => lease),
 ];
 
-/** The rows of other tables, each with its lead. */
+/** Returns the rows of the other tables, each with the lead of its chain. */
 export function otherRows(
   chains: ReadonlyMap<string, Chain>,
   registrations: readonly Registration[],
@@ -87,7 +83,7 @@ export function otherRows(
       if (snapshot !== undefined) others.add(SNAPSHOTS, { ...snapshotRow(stream, snapshot), lead });
     }
   }
-  // All of them: two with one signature are a defect of the caller, for which the statement fails.
+  // Keeps duplicates: if two have the same signature, the caller is at fault, and the statement fails.
   const signed: Row[] = [];
   for (const { did, eventId, signature, operatorEmail, unchangedAt = null } of registrations) {
     const basis = { did, lead: chains.has(did) ? did : null, unchanged_at: unchangedAt };

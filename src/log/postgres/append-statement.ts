@@ -1,60 +1,60 @@
-// The statement that writes a batch. Why any number of nodes may run it at once:
+// The statement that writes a batch. Why any number of nodes may run it concurrently:
 //
-// 1. A stream's rows are written as a chain. The lead, its first entry in the batch, is inserted only if the event before it is in the log
-//    and its own key (stream, event_id) is free; the rest follow only if the lead was inserted. So events have no gaps, and of two nodes
-//    that extend a stream from the same event one wins: the other waits for it on the primary key, writes nothing of the stream and
-//    reports a conflict.
-// 2. The chambers that a batch creates are one chain, by id: the lead must follow the highest chamber, so ids have no gaps and rise in the
-//    order of the commits.
-// 3. A signature is accepted once: its index is unique, and a chain with a known one is not inserted. A signature belongs to one stream, so
-//    if it becomes known during the statement, its writer is a competitor, which has taken the lead's key.
-// 4. Nothing deadlocks. Only leads wait, and every node inserts them in the same order; the rest of a chain can't meet a competitor, which
-//    would need the lead's key. After the events, rows of registrations and contacts are written in order of their keys.
+// 1. A stream's rows are written as a chain. The lead, its first entry in the batch, is inserted only if the preceding event is in the log
+//    and its own key (stream, event_id) is free; the rest are inserted only if the lead was. So events have no gaps. If two nodes extend a
+//    stream from the same event, one wins; the other waits for it on the primary key, writes nothing to the stream and reports a conflict.
+// 2. The chambers that a batch creates are one chain, by id. The lead must follow the highest chamber, so ids have no gaps and increase in
+//    commit order.
+// 3. A signature is accepted once: its index is unique, and a chain with a known signature is not inserted. A signature belongs to one
+//    stream, so if it becomes known during the statement, its writer is a competitor, which has taken the lead's key.
+// 4. There are no deadlocks. Only leads wait, and every node inserts them in the same order; the rest of a chain can't meet a competitor,
+//    which would need the lead's key. Rows of registrations and contacts are written after the events, ordered by key.
 // 5. Decisions under a lease are written only while their node holds it: the statement locks the lease's row against a new holder, or
-//    waits for one and writes nothing. So a new holder sees all that was written before, and nothing of the former one comes after.
-// 6. A move is decided on its signer's account too. Its lead is inserted only if no event follows the one that the decision read. So a move
-//    may be decided without reading the log: every written move was decided on heads.
-// 7. A registration that changes nothing has no event to compete with: it is remembered only if no event follows the head that it was
-//    decided on. If another node remembered its signature first, the statement fails as a whole.
-// 8. Auditors allow 5 s between a change of an account and a later move that was decided without it. So a change is not written after
-//    `accountsUntil`, by the database's clock. From then until its commit has ended, however long that takes, it holds a lock of its
-//    account, which a move must be able to share: a change that is not visible yet blocks every move.
-// 9. Nothing is written to another log: the statement reads the database's logId.
-// 10. Nothing is written of a batch that was decided before a withholding: the statement reads the number of the last one. A withholding
-//    keeps appends from beginning, and waits for those that have begun, until it is committed; the statement's view of the database is
-//    taken after its lock on `events`. A signature that left with its line is still accepted once: it is looked up hashed.
+//    waits for a new holder and writes nothing. So a new holder sees everything that the former one wrote, and the former one writes nothing
+//    more.
+// 6. A move also depends on its signer's account. Its lead is inserted only if no account event follows the one that the decision read. So a
+//    move may be decided without reading the log: every written move was decided against current heads.
+// 7. A registration that changes nothing has no event to compete for. Its signature is stored only if no event follows the head against
+//    which it was decided. If another node stored the signature first, the whole statement fails.
+// 8. Auditors allow 5 s between an account change and a later move that was decided without it. So a change is not written after
+//    `accountsUntil`, by the database's clock. From that check until its commit has ended, however long that takes, the change holds a lock
+//    on its account that every move of the account must share: a change that is not visible yet blocks all of them.
+// 9. Nothing is written to a different log: the statement checks the database's logId.
+// 10. Nothing is written from a batch that was decided before a withholding: the statement reads the number of the last one. A withholding
+//    blocks new appends and waits for those in progress until it is committed, and the statement's snapshot is taken after its lock on
+//    `events`. A signature that was removed with its line is still accepted only once, because its hash is looked up.
 import type pg from 'pg';
 import type { Millis } from '../../vocabulary/values.ts';
 import { upsertSnapshots } from '../sql/event-log.ts';
 import { type Columns, jsonRows, type Table } from '../sql/sql.ts';
 import { CONTACTS, columnsOf, REGISTRATIONS, SNAPSHOTS, TABLES, upsert } from '../sql/tables.ts';
 import { BATCH_COLUMNS, type Batch, type Chain, chainsOf, otherRows, rowsOf } from './append-batch.ts';
-import { EVENT, unnested } from './arrays.ts';
+import { EVENT_COLUMN_NAMES, unnested } from './arrays.ts';
 import { OtherLog } from './database-errors.ts';
 import { POSTGRES } from './dialect.ts';
 import { withheldKey } from './look-up.ts';
 import { readLogId, sameLog } from './requirements.ts';
-import { DURABLY, prepared } from './session.ts';
+import { DURABLE_COMMIT, prepared } from './session.ts';
 
 interface InsertOptions {
   readonly logId: string;
-  /** Looks for competitors before it inserts; otherwise a competitor makes the statement fail. */
-  readonly isSearch: boolean;
-  /** The lowest id of a new chamber, which needs no chamber before it. */
+  /** Whether the statement looks for competitors before it inserts. Otherwise it fails if there is one. */
+  readonly searchesFirst: boolean;
+  /** The lowest chamber id, which needs no preceding chamber. */
   readonly chamberIdMin: number;
   readonly accountsUntil: Millis;
   readonly withheldThrough: number | undefined;
 }
 
 interface Inserted {
-  /** The chains whose lead was not inserted. */
+  /** The chains that were not inserted. */
   readonly lost: readonly Chain[];
-  /** All were lost, because the log has a later withholding than the batch knows. */
+  /** Whether all chains were lost because the log has a withholding that the batch does not reflect. */
   readonly isOutdated: boolean;
 }
 
 export async function insert(client: pg.Client, batch: Batch, options: InsertOptions): Promise<Inserted> {
-  const { logId, isSearch, chamberIdMin, accountsUntil, withheldThrough = null } = options;
+  const { logId, searchesFirst, chamberIdMin, accountsUntil, withheldThrough = null } = options;
   const chains = chainsOf(batch.entries);
   const rows = rowsOf(chains, chamberIdMin);
   const others = otherRows(chains, batch.registrations);
@@ -64,7 +64,7 @@ export async function insert(client: pg.Client, batch: Batch, options: InsertOpt
     ...BATCH_COLUMNS.map((column) => column.encode(rows)),
     ...others.map(([table, written]) => jsonRows(columnsWithLead(table), written)),
   ];
-  const statement = prepared(statementFor(tables, isSearch), values, 'append');
+  const statement = prepared(statementFor(tables, searchesFirst), values, 'append');
   const { rows: found } = await client.query<{ readonly lead: string | null }>(statement);
   if (found.some(({ lead }) => lead === null)) throw new OtherLog(await readLogId(client), logId);
   const lost = new Set(found.map(({ lead }) => lead));
@@ -74,15 +74,15 @@ export async function insert(client: pg.Client, batch: Batch, options: InsertOpt
   };
 }
 
-/** No stream has this name. */
+/** Returned in place of a lead; no stream has this name. */
 const OUTDATED = 'outdated';
 
-/** Made once for the tables that are written besides events. */
+/** Cached statements, one for each set of tables that is written in addition to `events`. */
 const statements = new Map<string, string>();
 
-function statementFor(tables: readonly Table[], isSearch: boolean): string {
-  const key = [isSearch, ...tables.map(({ name }) => name)].join();
-  const text = statements.get(key) ?? makeStatement(tables, isSearch);
+function statementFor(tables: readonly Table[], searchesFirst: boolean): string {
+  const key = [searchesFirst, ...tables.map(({ name }) => name)].join();
+  const text = statements.get(key) ?? makeStatement(tables, searchesFirst);
   statements.set(key, text);
   return text;
 }
@@ -90,18 +90,18 @@ function statementFor(tables: readonly Table[], isSearch: boolean): string {
 const FIRST_COLUMN = 4;
 const FIRST_TABLE = FIRST_COLUMN + BATCH_COLUMNS.length;
 
-/** DIDs sort after ':', and ids of chambers before it, whatever the database's collation. */
+/** With this collation, DIDs sort after ':', and chamber ids before it. */
 const IS_ACCOUNT = `stream COLLATE "C" > ':'`;
 const IS_WRITTEN = 'lead IN (SELECT stream FROM written)';
 
 /**
- * Returns the leads that were not inserted, and null if the database has another log: then nothing is written. All nodes lock accounts in
- * one order, and before they try to share any lock, which the condition on their number ensures.
+ * The statement returns the leads that were not inserted, and null if the database has a different log; then nothing is written. All nodes
+ * lock accounts in the same order, and before they try to share any lock: the condition on `accounts` enforces that.
  */
-function makeStatement(tables: readonly Table[], isSearch: boolean): string {
+function makeStatement(tables: readonly Table[], searchesFirst: boolean): string {
   const inserts = tables.map((table, index) => `, ${insertInto(table, `$${FIRST_TABLE + index}`)}`);
   return `
-WITH ${sameLog('$1')}, ${DURABLY.cte}, last_withheld AS MATERIALIZED (
+WITH ${sameLog('$1')}, ${DURABLE_COMMIT.cte}, last_withheld AS MATERIALIZED (
   SELECT coalesce(max(number), 0) AS number FROM withheld
 ), batch AS MATERIALIZED (
   SELECT * FROM ${unnested(BATCH_COLUMNS, FIRST_COLUMN)}
@@ -119,16 +119,16 @@ WITH ${sameLog('$1')}, ${DURABLY.cte}, last_withheld AS MATERIALIZED (
     OR account IS NOT NULL AND accounts >= 0 AND NOT pg_try_advisory_xact_lock_shared(hashtextextended(account, 0))
     OR ${IS_ACCOUNT} AND extract(epoch FROM clock_timestamp()) * 1000 > $2::float8
     OR lease IS NOT NULL AND lease NOT IN (SELECT holder FROM held)
-    ${isSearch ? `OR ${IS_KNOWN}` : ''}
-), ${isSearch ? INSERT_LEADS_THEN_REST : INSERT_ALL}, without_place AS (
+    ${searchesFirst ? `OR ${IS_KNOWN}` : ''}
+), ${searchesFirst ? INSERT_LEADS_THEN_REST : INSERT_ALL}, without_place AS (
   INSERT INTO unplaced_events SELECT stream, event_id FROM batch WHERE ${IS_WRITTEN} ORDER BY place
 )${inserts.join('')}
 SELECT lead FROM batch WHERE NOT ${IS_WRITTEN}
 UNION ALL SELECT '${OUTDATED}' FROM last_withheld WHERE number > $3::bigint
-UNION ALL SELECT NULL WHERE NOT EXISTS (SELECT FROM same_log) ${DURABLY.evaluated}`;
+UNION ALL SELECT NULL WHERE NOT EXISTS (SELECT FROM same_log) ${DURABLE_COMMIT.evaluated}`;
 }
 
-/** A scalar, because the server may evaluate EXISTS by reading the whole table. */
+/** A scalar subquery, because the server may evaluate EXISTS by reading the whole table. */
 function hasEvent(stream: string, eventId: string): string {
   return `(SELECT event_id FROM events AS e WHERE e.stream = ${stream} AND e.event_id = ${eventId}) IS NOT NULL`;
 }
@@ -136,27 +136,27 @@ function hasEvent(stream: string, eventId: string): string {
 const IS_WITHHELD = `(SELECT w.event_id FROM withheld AS w WHERE w.signature = ${withheldKey('batch.signature')}) IS NOT NULL`;
 const IS_KNOWN = '(SELECT event_id FROM events AS e WHERE e.signature = batch.signature) IS NOT NULL';
 
-const INSERT = `INSERT INTO events (${EVENT}) SELECT ${EVENT} FROM batch`;
+const INSERT = `INSERT INTO events (${EVENT_COLUMN_NAMES}) SELECT ${EVENT_COLUMN_NAMES} FROM batch`;
 const IS_NOT_LOST = 'lead NOT IN (SELECT lead FROM lost)';
 const INSERT_ALL = `written AS (${INSERT} WHERE ${IS_NOT_LOST} ORDER BY place RETURNING stream)`;
-/** A lead's key may turn out to be taken; then the rest of its chain is not inserted. */
+/** If a lead's key is taken in the meantime, the rest of its chain is not inserted. */
 const INSERT_LEADS_THEN_REST = `written AS (
   ${INSERT} WHERE ${IS_NOT_LOST} AND before_event IS NOT NULL ORDER BY place ON CONFLICT DO NOTHING RETURNING stream
 ), rest AS (
   ${INSERT} WHERE ${IS_WRITTEN} AND before_event IS NULL ORDER BY place
 )`;
 
-const OF_REGISTRATIONS: readonly Table[] = [REGISTRATIONS, CONTACTS];
+const REGISTRATION_TABLES: readonly Table[] = [REGISTRATIONS, CONTACTS];
 
 function columnsWithLead(table: Table): Columns {
-  return { ...columnsOf(table), lead: 'text', ...(OF_REGISTRATIONS.includes(table) && { unchanged_at: 'integer' }) };
+  return { ...columnsOf(table), lead: 'text', ...(REGISTRATION_TABLES.includes(table) && { unchanged_at: 'integer' }) };
 }
 
-/** A part of the WITH that writes the rows which a parameter lists. */
+/** Returns a CTE that writes the rows in a parameter. */
 function insertInto(table: Table, parameter: string): string {
   const names = table.columns.map(({ name }) => name);
   const listed = POSTGRES.listed(parameter, columnsWithLead(table));
-  const isUnchanged = OF_REGISTRATIONS.includes(table) ? `OR ${IS_UNCHANGED}` : '';
+  const isUnchanged = REGISTRATION_TABLES.includes(table) ? `OR ${IS_UNCHANGED}` : '';
   const source = `SELECT ${names} FROM ${listed} WHERE ${IS_WRITTEN} ${isUnchanged}`;
   if (table === REGISTRATIONS)
     return `new_${table.name} AS (INSERT INTO registrations (${names}) ${source} ORDER BY signature_hash)`;

@@ -1,36 +1,42 @@
-// Appends of a node. append-statement.ts argues why nodes need not know of each other. Beyond that:
+// Appends of a node. append-statement.ts explains why nodes need not coordinate. In addition:
 //
-// 1. An append whose result was lost is resolved by the same append: its leads wait for the first attempt as for any competitor. If the
-//    rows are there then with the same lines, the first attempt has succeeded.
-// 2. A search for competitors before each insert costs the server an eighth of its time, and there are hardly any if each chamber is used
-//    at one node. So a statement fails for the first competitor that it meets, and runs again with the search.
-// 3. A response rests only on events that the synchronous standbys have. Rows are visible before that if their backend ended while it waited. A
-//    batch that writes an event confirms, by its commit, that event and all that its decisions have read. The look-up confirms the rest:
-//    the lines of repeated signatures, and the heads of a batch that has written nothing or is repeated.
-// 4. If a registration of the batch is known, the statement fails as a whole, and runs again without it and its account.
+// 1. An append whose result was lost is repeated: its leads wait for the first attempt as for any competitor. If the rows then exist with the
+//    same lines, the first attempt succeeded.
+// 2. Searching for competitors before each insert costs the server an eighth of its time, and competitors are rare if each chamber is used on
+//    one node. So a statement fails at the first competitor, and runs again with the search.
+// 3. A response depends only on events that the synchronous standbys have. If a backend ended while it waited for them, its rows are visible
+//    earlier. A batch that writes an event confirms, by its commit, that event and everything that its decisions read. The look-up confirms
+//    the rest: the lines of repeated signatures, and the heads of a batch that wrote nothing or is repeated.
+// 4. If a registration of the batch is already stored, the whole statement fails, and runs again without it and its account.
 import pg from 'pg';
 import type { Millis } from '../../vocabulary/values.ts';
-import type { Damages } from '../damage.ts';
-import { ALL_CHAMBERS, type AppendBatch, type AppendResult, type LogEntry, type Registration } from '../log.ts';
+import type { DamagedStreams } from '../damage.ts';
+import {
+  ALL_CHAMBERS,
+  type AppendBatch,
+  type AppendResult,
+  isCreation,
+  type LogEntry,
+  type Registration,
+} from '../log.ts';
 import { type Columns, jsonRows } from '../sql/sql.ts';
 import type { StreamId } from '../stream-id.ts';
-import { type Batch, type Chain, isCreation } from './append-batch.ts';
+import type { Batch, Chain } from './append-batch.ts';
 import { insert } from './append-statement.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import { POSTGRES } from './dialect.ts';
 import { lookUp } from './look-up.ts';
 import { prepared } from './session.ts';
 
-/** With the time that a decision waits for its append (pipeline.ts) and the difference of clocks, less than auditors allow. */
+/** Together with the wait of a decision for its append (pipeline.ts) and the clock difference, this is less than auditors allow. */
 const ACCOUNT_CHANGE_MS_MAX = 2_000;
 
-/** The number of statements that search for competitors after one was met. */
-const SEARCHES = 64;
+/** The number of statements that search for competitors after one was found. */
+const SEARCHES_AFTER_CONFLICT = 64;
 
 interface AppenderOptions {
   readonly logId: string;
-  readonly damages: Damages;
-  /** The lowest id of a new chamber. */
+  readonly damagedStreams: DamagedStreams;
   readonly chamberIdMin: number;
   readonly clock: Pick<DatabaseClock, 'now'>;
 }
@@ -45,14 +51,14 @@ interface Attempt {
 /** The part of a batch that was not written. */
 interface Rejected {
   readonly streams: ReadonlySet<StreamId>;
-  /** The signatures of registrations that were remembered before. */
+  /** The signatures of registrations that were already stored. */
   readonly known: readonly string[];
-  /** It was decided before a withholding that this process has not noticed. */
+  /** Whether the batch was decided before a withholding that this process has not noticed. */
   readonly isOutdated: boolean;
 }
 
-/** Whether the batch was decided before a withholding: then all of its streams are reported as conflicts. */
 interface Appended extends AppendResult {
+  /** Whether the batch was decided before a withholding. Then all of its streams are conflicts. */
   readonly isOutdated?: true;
 }
 
@@ -64,7 +70,7 @@ export class Appender {
     this.#options = options;
   }
 
-  /** Returns an attempt to append the batch. `isRepeated`: an earlier attempt may have been committed. */
+  /** Returns a function that attempts to append the batch. */
   begin(batch: AppendBatch): (client: pg.Client, isRepeated?: boolean) => Promise<Appended> {
     const accountsUntil = this.#options.clock.now() + ACCOUNT_CHANGE_MS_MAX;
     return (client, isRepeated = false) =>
@@ -90,10 +96,10 @@ export class Appender {
     const known: string[] = [];
     let remaining: Batch = { ...batch, entries: inOrder(batch.entries) };
     for (;;) {
-      const isSearch = isRepeated || this.#searchesLeft > 0;
+      const searchesFirst = isRepeated || this.#searchesLeft > 0;
       try {
-        const { lost, isOutdated } = await insert(client, remaining, { ...this.#options, ...attempt, isSearch });
-        this.#searchesLeft = lost.length > 0 ? SEARCHES : Math.max(0, this.#searchesLeft - 1);
+        const { lost, isOutdated } = await insert(client, remaining, { ...this.#options, ...attempt, searchesFirst });
+        this.#searchesLeft = lost.length > 0 ? SEARCHES_AFTER_CONFLICT : Math.max(0, this.#searchesLeft - 1);
         const isOurs = isRepeated && lost.length > 0 ? await findWritten(client, lost) : new Set<LogEntry>();
         const rejected = lost.filter((chain) => !chain.every((entry) => isOurs.has(entry)));
         for (const { stream } of rejected.flat()) streams.add(stream);
@@ -102,14 +108,14 @@ export class Appender {
         const constraint = error instanceof pg.DatabaseError ? error.constraint : undefined;
         if (constraint === 'registrations_pkey') {
           const signatures = await this.#knownRegistrations(client, remaining.registrations);
-          // Two of the batch have one signature, a defect of the caller: it would fail again for ever.
+          // Two registrations of the batch have the same signature. The caller is at fault, and every retry would fail.
           if (signatures.size === 0) throw error;
           known.push(...signatures);
           const { rest, removed } = without(remaining, signatures);
           remaining = rest;
           for (const stream of removed) streams.add(stream);
-        } else if (!isSearch && (constraint === 'events_pkey' || constraint === 'events_by_signature')) {
-          this.#searchesLeft = SEARCHES;
+        } else if (!searchesFirst && (constraint === 'events_pkey' || constraint === 'events_by_signature')) {
+          this.#searchesLeft = SEARCHES_AFTER_CONFLICT;
         } else throw error;
       }
     }
@@ -117,11 +123,11 @@ export class Appender {
 
   async #knownRegistrations(client: pg.Client, registrations: readonly Registration[]): Promise<ReadonlySet<string>> {
     const signatureKeys = registrations.flatMap(({ signature }) => signature ?? []);
-    const { found } = await lookUp(client, { streams: [], signatureKeys }, this.#options.damages);
+    const { found } = await lookUp(client, { streams: [], signatureKeys }, this.#options.damagedStreams);
     return new Set(found.keys());
   }
 
-  /** Reads the heads of the rejected streams and of the batch's own, and the lines that signatures led to earlier. */
+  /** Reads the heads of the rejected streams and of the batch's `heads`, and the stored lines of known signatures. */
   async #explain(
     client: pg.Client,
     { entries, heads = NO_HEADS, signatures = [] }: AppendBatch,
@@ -136,12 +142,12 @@ export class Appender {
       signatureKeys: [...signatures, ...keys, ...known],
       confirmsHeads,
     };
-    const { heads: latest, found } = await lookUp(client, asked, this.#options.damages);
+    const { heads: latest, found } = await lookUp(client, asked, this.#options.damagedStreams);
     const lowest = this.#options.chamberIdMin - 1;
     const headOf = (stream: StreamId) => Math.max(latest.get(stream) ?? 0, stream === ALL_CHAMBERS ? lowest : 0);
     const conflicts = new Map<StreamId, number>();
     for (const stream of [...streams, ...created]) conflicts.set(stream, headOf(stream));
-    // The batch itself has moved the head of an account that it extended.
+    // The head of an account that the batch extended has changed because of the batch.
     const written = new Set(entries.map(({ stream }) => stream));
     for (const { account } of lost) {
       if (!account || written.has(account.did) || headOf(account.did) === account.lastEventId) continue;
@@ -156,7 +162,7 @@ const NO_HEADS: ReadonlyMap<StreamId, number> = new Map();
 const NONE_REJECTED: Rejected = { streams: new Set(), known: [], isOutdated: false };
 const ALL_WRITTEN: Appended = { conflicts: new Map(), found: new Map() };
 
-/** The same in every node: chambers by id, then accounts; a stream's entries stay in their order. */
+/** Sorts entries in the same order on every node: chambers by id, then accounts. Entries of a stream stay in order. */
 function inOrder(entries: readonly LogEntry[]): readonly LogEntry[] {
   return [...entries].sort(({ stream: one }, { stream: other }) => {
     if (typeof one !== typeof other) return typeof one === 'number' ? -1 : 1;
@@ -164,7 +170,7 @@ function inOrder(entries: readonly LogEntry[]): readonly LogEntry[] {
   });
 }
 
-/** The batch without these registrations, and the accounts that it would extend for them. */
+/** Removes the registrations with these signatures, and the entries of their accounts. */
 function without({ entries, registrations }: Batch, signatures: ReadonlySet<string>) {
   const isKnown = ({ signature }: Registration) => signature !== null && signatures.has(signature);
   const dids = new Set<StreamId>(registrations.filter(isKnown).map(({ did }) => did));
@@ -176,7 +182,7 @@ function without({ entries, registrations }: Batch, signatures: ReadonlySet<stri
   return { rest, removed };
 }
 
-/** The entries of these chains whose rows have the same lines. */
+/** Returns the entries of these chains that are stored with the same lines. */
 async function findWritten(client: pg.Client, chains: readonly Chain[]): Promise<ReadonlySet<LogEntry>> {
   const entries = chains.flat();
   const rows = entries.map(({ stream, eventId, line }) => ({ stream: String(stream), event_id: eventId, line }));

@@ -1,8 +1,8 @@
-// Rows as one array for each column, in PostgreSQL's binary format. Encoded by hand they take half the time of the driver's text arrays.
+// Encodes rows as one array per column, in PostgreSQL's binary format. This takes half the time of the driver's text arrays.
 import type { Millis } from '../../vocabulary/values.ts';
 import type { StreamId } from '../stream-id.ts';
 
-/** How a value becomes an element; `name` and `id` are the type's at the server. */
+/** Encodes a value as an array element. `name` and `id` (OID) identify the type on the server. */
 interface ElementType<Value> {
   readonly name: string;
   readonly id: number;
@@ -13,7 +13,7 @@ interface ElementType<Value> {
 const HEADER_BYTES = 20;
 const LENGTH_BYTES = 4;
 const NULL_LENGTH = -1;
-const WORD = 2 ** 32;
+const UINT32_RANGE = 2 ** 32;
 
 export const BYTEA: ElementType<Uint8Array> = {
   name: 'bytea',
@@ -31,18 +31,18 @@ export const TEXT: ElementType<string> = {
   },
 };
 
-/** A BigInt would take longer than all else. */
+/** Writes two 32-bit halves, because a BigInt would take longer than everything else. */
 export const BIGINT: ElementType<number> = {
   name: 'bigint',
   id: 20,
   bytesOf: () => 8,
   write: (array, value, at) => {
-    array.writeInt32BE(Math.floor(value / WORD), at);
+    array.writeInt32BE(Math.floor(value / UINT32_RANGE), at);
     array.writeUInt32BE(value >>> 0, at + 4);
   },
 };
 
-/** One dimension from index 1 on; each element is its length and its bytes. */
+/** Encodes a one-dimensional array whose index starts at 1. Each element is its length and its bytes. */
 export function encode<Value>(type: ElementType<Value>, values: readonly (Value | null)[]): Buffer {
   const lengths = values.map((value) => (value === null ? NULL_LENGTH : type.bytesOf(value)));
   const bytes = lengths.reduce((sum, length) => sum + LENGTH_BYTES + Math.max(0, length), 0);
@@ -69,7 +69,7 @@ export interface ArrayColumn<Row> {
   readonly encode: (rows: readonly Row[]) => Buffer;
 }
 
-/** Call this once per column, not per batch: V8 would recompile functions that are created for each batch. */
+/** Call this once per column, not once per batch: V8 would recompile functions that are created for each batch. */
 export function column<Row, Value>(
   name: string,
   type: ElementType<Value>,
@@ -78,13 +78,12 @@ export function column<Row, Value>(
   return { name, type: type.name, encode: (rows) => encode(type, rows.map(read)) };
 }
 
-/** The rows whose columns are the parameters from `first` on, as an item of FROM; `place` numbers them from 1. */
+/** Returns a FROM item with the rows whose columns are the parameters from `first` on. `place` numbers the rows from 1. */
 export function unnested(columns: readonly ArrayColumn<never>[], first: number): string {
   const parameters = columns.map(({ type }, index) => `$${first + index}::${type}[]`);
   return `unnest(${parameters.join(', ')}) WITH ORDINALITY AS rows (${columns.map(({ name }) => name).join(', ')}, place)`;
 }
 
-/** A row of `events`. */
 export interface EventRow {
   readonly stream: StreamId;
   readonly event_id: number;
@@ -106,4 +105,4 @@ export const EVENT_COLUMNS: readonly ArrayColumn<EventRow>[] = [
   column('line_crc', BIGINT, (row) => row.line_crc),
   column('nodes_crc', BIGINT, (row) => row.nodes_crc),
 ];
-export const EVENT = EVENT_COLUMNS.map(({ name }) => name).join(', ');
+export const EVENT_COLUMN_NAMES = EVENT_COLUMNS.map(({ name }) => name).join(', ');

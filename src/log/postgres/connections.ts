@@ -1,36 +1,36 @@
-// A pool of connections, and work on them that is repeated when a connection is lost.
+// A pool of connections. Work on a connection is repeated when the connection is lost.
 //
-// - A lost connection leaves the outcome of its work unknown: for up to 5 seconds the work runs again on other connections, with isRepeated.
-// - Work that the server still does when its caller's time is over, as a commit that waits for a synchronous standby, is not repeated. Its
-//   connection stays open until the server is done: a closed connection would leave its session waiting at the server, where sessions would
-//   pile up and hold locks until the standby is back.
+// - If a connection is lost, the outcome of its work is unknown. For up to 5 seconds the work runs again on other connections, with isRepeated.
+// - Work that the server is still executing when its caller's time is up, such as a commit that waits for a synchronous standby, is not
+//   repeated. Its connection stays open until the server is done: if it were closed, its session would stay on the server, and such sessions
+//   would pile up and hold locks until the standby is back.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { detach } from '../../process/detach.ts';
 import type { Sql } from '../sql/sql.ts';
-import { failureOf, isSilence, OtherLog, StillAtWork, toLogError } from './database-errors.ts';
+import { failureOf, isResponseTimeout, OtherLog, StillExecuting, toLogError } from './database-errors.ts';
 import { describeDatabase } from './database-url.ts';
 import { POSTGRES } from './dialect.ts';
 import { type ConnectionOptions, Hosts } from './hosts.ts';
 import { prepared, requireOwnSession } from './session.ts';
 
-/** Counted from the first lost connection: long enough for a promotion, and less than a stop allows. */
-export const PATIENCE_MS = 5_000;
+/** How long work is repeated after the first lost connection: long enough for a promotion, and less than a stop allows. */
+export const RETRY_WINDOW_MS = 5_000;
 const RETRY_PAUSE_MS = 100;
-const HELD_INTERVAL_MS = 5_000;
+const BUSY_CHECK_INTERVAL_MS = 5_000;
 
 export interface PoolOptions extends ConnectionOptions {
-  /** Called when another log is found on a connection. */
+  /** Called when a connection leads to a different log. */
   readonly onOtherLog?: () => void;
 }
 
-/** Statements and work on connections, or on one of them. */
+/** Runs statements and work on a pool of connections, or on one connection. */
 export interface Runner extends Sql {
   /** `isRepeated`: an earlier attempt may have been committed. */
   run<Result>(work: (client: pg.Client, isRepeated: boolean) => Promise<Result>): Promise<Result>;
 }
 
-/** A lost connection fails the work. */
+/** Does not repeat work when the connection is lost. */
 export function runnerOn(client: pg.Client): Runner {
   return {
     dialect: POSTGRES,
@@ -49,11 +49,11 @@ export class Connections implements Runner {
   readonly #max: number;
   readonly #onOtherLog: () => void;
   readonly #hosts: Hosts;
-  /** Usable connections, those in use too. */
+  /** Usable connections, including those in use. */
   readonly #pool = new Set<pg.Client>();
   readonly #idle: pg.Client[] = [];
-  /** The server is still at work on these. */
-  readonly #held = new Set<pg.Client>();
+  /** Connections on which the server is still executing work. */
+  readonly #busy = new Set<pg.Client>();
   readonly #waiting: PromiseCallbacks[] = [];
   #opening = 0;
   #problem: unknown;
@@ -65,7 +65,7 @@ export class Connections implements Runner {
     this.#hosts = new Hosts(databaseUrl, options, (client) => this.#forget(client));
   }
 
-  /** Throws FORUM_ERR_UNAVAILABLE if no server has responded in time, or the server can't do the work now. */
+  /** Throws FORUM_ERR_UNAVAILABLE if no server responded in time, or the server can't do the work now. */
   async run<Result>(work: (client: pg.Client, isRepeated: boolean) => Promise<Result>): Promise<Result> {
     let giveUpAt: number | undefined;
     for (;;) {
@@ -77,7 +77,7 @@ export class Connections implements Runner {
         const failure = failureOf(error);
         if (failure !== undefined) this.#problem = error;
         if (failure !== 'lost') throw toLogError(error);
-        giveUpAt ??= performance.now() + PATIENCE_MS;
+        giveUpAt ??= performance.now() + RETRY_WINDOW_MS;
         if (this.#isClosed || performance.now() > giveUpAt) throw toLogError(error);
         await sleep(RETRY_PAUSE_MS);
       }
@@ -89,12 +89,12 @@ export class Connections implements Runner {
     return rows;
   };
 
-  /** A connection of the caller's own. */
+  /** Opens a connection outside the pool. A trial leaves the session's settings unchanged. */
   connect(isTrial = false): Promise<pg.Client> {
     return this.#hosts.connect(isTrial);
   }
 
-  /** The error of the latest work that met one; undefined once work succeeded. */
+  /** The latest error of a lost or failing database; undefined once work has succeeded. */
   get problem(): unknown {
     return this.#problem;
   }
@@ -114,21 +114,21 @@ export class Connections implements Runner {
       this.#release(client);
       return result;
     } catch (thrown) {
-      const isSilent = isSilence(thrown);
-      if (isSilent && (await this.#hold(client)))
-        throw new StillAtWork('the database is still at work', { cause: thrown });
-      const error = this.#hosts.meaningOf(thrown, client);
+      const hasTimedOut = isResponseTimeout(thrown);
+      if (hasTimedOut && (await this.#keepUntilDone(client)))
+        throw new StillExecuting('the database is still executing the statement', { cause: thrown });
+      const error = this.#hosts.classify(thrown, client);
       if (failureOf(error) === 'lost') this.#hosts.drop(client);
-      if (isSilent) this.#dropIdle();
+      if (hasTimedOut) this.#dropIdle();
       if (error instanceof OtherLog) this.#onOtherLog();
       this.#release(client);
       throw error;
     }
   }
 
-  /** The next connection that is released or opened, whichever comes first: opening one takes as long as many queries. */
+  /** Resolves with the next connection that is released or opened, because opening one takes as long as many queries. */
   #nextFree(): Promise<pg.Client> {
-    if (this.#areAllHeld) return Promise.reject(new StillAtWork(ALL_HELD));
+    if (this.#areAllBusy) return Promise.reject(new StillExecuting(ALL_BUSY));
     return new Promise((resolve, reject) => {
       this.#waiting.push({ resolve, reject });
       detach(this.#openAnother());
@@ -143,7 +143,7 @@ export class Connections implements Runner {
       this.#pool.add(client);
       this.#release(client);
     } catch (error) {
-      // While there are others, the waiting callers get one of them.
+      // If the pool has other connections, the waiting callers get one of those.
       if (this.#pool.size === 0) this.#rejectWaiting(error);
     } finally {
       this.#opening--;
@@ -163,46 +163,46 @@ export class Connections implements Runner {
     else detach(this.#openAnother());
   }
 
-  /** Keeps the connection until the server has done its work; returns false if it does none. */
-  async #hold(client: pg.Client): Promise<boolean> {
-    this.#held.add(client);
+  /** Keeps the connection until the server has done its work. Returns false if the server is not executing any. */
+  async #keepUntilDone(client: pg.Client): Promise<boolean> {
+    this.#busy.add(client);
     client.once('drain', () => {
-      if (this.#held.delete(client)) this.#release(client);
+      if (this.#busy.delete(client)) this.#release(client);
     });
-    if (this.#areAllHeld) this.#rejectWaiting(new StillAtWork(ALL_HELD));
-    // It may be done before the server is asked.
-    if (!(await this.#hosts.isAtWork(client))) return !this.#held.delete(client);
-    detach(this.#watchHeld(client));
+    if (this.#areAllBusy) this.#rejectWaiting(new StillExecuting(ALL_BUSY));
+    // The work may be done before the server is asked.
+    if (!(await this.#hosts.isExecuting(client))) return !this.#busy.delete(client);
+    detach(this.#watchBusy(client));
     return true;
   }
 
-  get #areAllHeld(): boolean {
-    return this.#held.size >= this.#max;
+  get #areAllBusy(): boolean {
+    return this.#busy.size >= this.#max;
   }
 
-  /** The server may be lost later, in silence. */
-  async #watchHeld(client: pg.Client): Promise<void> {
-    do await sleep(HELD_INTERVAL_MS, undefined, { ref: false });
-    while (this.#held.has(client) && (await this.#hosts.isAtWork(client)));
-    if (!this.#held.has(client)) return;
+  /** Drops the connection if the server is lost later without closing it. */
+  async #watchBusy(client: pg.Client): Promise<void> {
+    do await sleep(BUSY_CHECK_INTERVAL_MS, undefined, { ref: false });
+    while (this.#busy.has(client) && (await this.#hosts.isExecuting(client)));
+    if (!this.#busy.has(client)) return;
     this.#hosts.drop(client);
     this.#dropIdle();
     detach(this.#openAnother());
   }
 
-  /** If one connection is silent, all are, and work would wait as long for each. */
+  /** Drops idle connections: if the server does not respond on one, work would time out on each of the others too. */
   #dropIdle(): void {
     for (const client of [...this.#idle]) this.#hosts.drop(client);
   }
 
-  /** No connection is used again before its database has been checked. */
+  /** Drops all connections, so that the database is checked again before it is used. */
   recheck(): void {
     this.#dropIdle();
     this.#pool.clear();
   }
 
   #forget(client: pg.Client): void {
-    this.#held.delete(client);
+    this.#busy.delete(client);
     this.#pool.delete(client);
     const index = this.#idle.indexOf(client);
     if (index >= 0) this.#idle.splice(index, 1);
@@ -214,7 +214,7 @@ export class Connections implements Runner {
   }
 }
 
-/** Runs `use` on a first connection, which is then closed. Throws as below. */
+/** Runs `use` on a first connection, which is then closed. Throws the same errors as connectFirst. */
 export async function onFirstConnection<Result>(
   url: string,
   use: (client: pg.Client) => Promise<Result>,
@@ -226,8 +226,8 @@ export async function onFirstConnection<Result>(
 }
 
 /**
- * Uses a first connection, which stays open. Throws an Error of one line, without the password, if there is none or its first use fails; then
- * all connections are closed.
+ * Runs `use` on a first connection, which stays open. If it can't be opened or `use` fails, closes all connections and throws a single-line
+ * Error without the password.
  */
 export async function connectFirst<Result>(
   connections: Connections,
@@ -244,4 +244,4 @@ export async function connectFirst<Result>(
   }
 }
 
-const ALL_HELD = 'the database is still at work on all connections';
+const ALL_BUSY = 'the database is still executing statements on all connections';

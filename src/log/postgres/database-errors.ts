@@ -1,8 +1,8 @@
-// Errors of the database: whether the failed work may have been written, and the text for operators and clients.
+// Classifies database errors by whether the failed work may have been written, and words them for operators and clients.
 import pg from 'pg';
 import { ForumError, unavailable } from '../../vocabulary/errors.ts';
 
-/** A connection could not be opened, so nothing was sent. Its message is that of its cause, and says what to do about a certificate. */
+/** A connection could not be opened, so nothing was sent. The message is that of the cause, with advice on certificate errors. */
 export class CannotConnect extends Error {
   constructor(cause: unknown) {
     const { message = '', code = '' } = (cause ?? {}) as Partial<NodeJS.ErrnoException>;
@@ -22,30 +22,29 @@ const UNTRUSTED: ReadonlySet<string> = new Set([
 ]);
 const NAME_AUTHORITY = 'name the certificate of its authority in DATABASE_URL, as sslmode=verify-full&sslrootcert=FILE';
 
-/** The server takes no writes: a standby, or a database that was made read-only. */
+/** The server accepts no writes: it is a standby, or the database is read-only. */
 export class NotWritable extends CannotConnect {
   constructor() {
     super(new Error('the server is read-only'));
   }
 }
 
-/** The connection ended, or was given up as silent, during the work. */
+/** The connection ended or stopped responding during the work. */
 export class ConnectionLost extends Error {
   constructor(cause: unknown) {
     super('the connection was lost', { cause });
   }
 }
 
-/** The caller's time is over while the server still does the work, as a commit that waits for a synchronous standby. */
-export class StillAtWork extends Error {}
+/** The caller's time is up, but the server is still executing the work, such as a commit that waits for a synchronous standby. */
+export class StillExecuting extends Error {}
 
-/** The role lacks a right that a node needs. */
-export class MissingRight extends Error {}
+export class MissingPrivilege extends Error {}
 
-/** The database can't be used as this log; the message is one line. */
+/** The database can't be used as this log. The message is a single line. */
 export class UnusableDatabase extends Error {}
 
-/** The database has another log. The ids are public. */
+/** The database has a different log. The logIds in the message are public. */
 export class OtherLog extends UnusableDatabase {
   constructor(found: string | undefined, logId: string) {
     super(
@@ -55,36 +54,37 @@ export class OtherLog extends UnusableDatabase {
 }
 
 /**
- * `lost`: the connection ended or could not be used, so the work may have been done or not. `rolled back`: the server undid the statement,
- * so nothing was written. Undefined for an error of this service, which may have come at any step.
+ * `lost`: the connection ended or could not be used, so the work may or may not have been done. `rolled back`: the server undid the
+ * statement, so nothing was written.
  */
 export type DatabaseFailure = 'lost' | 'rolled back';
 
-/** SQLSTATE classes of a server that stops, starts or was demoted. */
+/** SQLSTATEs of a server that stops, starts or was demoted. */
 const LOST = /^(08|57P0[1235]|25006)/;
 
+/** Returns undefined for an error of this service, which may have occurred at any step. */
 export function failureOf(error: unknown): DatabaseFailure | undefined {
   if (!(error instanceof Error)) return undefined;
-  if (error instanceof MissingRight) return 'rolled back';
+  if (error instanceof MissingPrivilege) return 'rolled back';
   if (error instanceof pg.DatabaseError) {
-    // Servers translate the severity: only the known one proves that the statement was undone.
+    // Servers translate the severity. Only the English ERROR proves that the statement was undone.
     return error.severity === 'ERROR' && !LOST.test(error.code ?? '') ? 'rolled back' : 'lost';
   }
   const classes = [ConnectionLost, CannotConnect, UnusableDatabase];
   return classes.some((each) => error instanceof each) ? 'lost' : undefined;
 }
 
-/** The driver gave up a response; its error has no class and no code. */
-export function isSilence(error: unknown): boolean {
+/** Whether the driver timed out waiting for a response. Its error has no class and no code. */
+export function isResponseTimeout(error: unknown): boolean {
   return error instanceof Error && error.message === 'Query read timeout';
 }
 
-/** What callers of the store get: FORUM_ERR_UNAVAILABLE, or the error itself if it is a defect of ours. */
+/** Returns the error for callers of the store: FORUM_ERR_UNAVAILABLE, or the error itself if it is a bug in the service. */
 export function toLogError(error: unknown): unknown {
-  return error instanceof StillAtWork || failureOf(error) !== undefined ? logUnavailable(error) : error;
+  return error instanceof StillExecuting || failureOf(error) !== undefined ? logUnavailable(error) : error;
 }
 
-/** FORUM_ERR_UNAVAILABLE, with the reason; returns a ForumError unchanged. */
+/** Returns FORUM_ERR_UNAVAILABLE with the reason, or an existing ForumError unchanged. */
 export function logUnavailable(cause?: unknown): ForumError {
   if (cause instanceof ForumError) return cause;
   if (cause instanceof OtherLog) return unavailable(`${cause.message}: nothing is written`, cause);
@@ -92,12 +92,12 @@ export function logUnavailable(cause?: unknown): ForumError {
   return unavailable(`the log cannot be ${can} at the moment (${reasonOf(cause)}), retry`, cause);
 }
 
-/** Names no host, user or table: any client may read it. */
+/** Names no host, user or table, because any client may read the reason. */
 function reasonOf(cause: unknown): string {
   if (cause instanceof NotWritable) return 'the database is read-only';
   if (cause instanceof CannotConnect || cause instanceof ConnectionLost) return reasonOf(cause.cause);
   if (cause instanceof UnusableDatabase) return 'the database cannot be used as this log';
-  if (cause instanceof MissingRight) return LACKS_PERMISSION;
+  if (cause instanceof MissingPrivilege) return LACKS_PERMISSION;
   const { code } = (cause ?? {}) as { readonly code?: unknown };
   if (typeof code !== 'string') return 'the database does not respond';
   if (!(cause instanceof pg.DatabaseError)) return code;
@@ -109,7 +109,7 @@ const LACKS_PERMISSION = 'the database role lacks a permission';
 
 const REASONS: readonly (readonly [RegExp, string])[] = [
   [/^25006/, 'the database is read-only'],
-  [/^26000/, 'a prepared statement is gone, as behind a pooler that shares sessions'],
+  [/^26000/, 'a prepared statement is missing, as happens behind a pooler that shares sessions'],
   [/^28/, 'the database rejects the login'],
   [/^40/, 'transactions conflict'],
   [/^42501/, LACKS_PERMISSION],

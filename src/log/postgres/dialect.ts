@@ -1,7 +1,7 @@
-// The SQL that only PostgreSQL has.
+// PostgreSQL's dialect of the shared SQL.
 import type { ColumnType, Dialect } from '../sql/sql.ts';
 
-/** Text is compared by its bytes, as in SQLite. */
+/** Text is compared bytewise, as in SQLite. */
 const TYPES: Readonly<Record<ColumnType, string>> = {
   integer: 'bigint',
   text: 'text COLLATE "C"',

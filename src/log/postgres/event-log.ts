@@ -1,5 +1,5 @@
-// The event log in PostgreSQL, to which any number of nodes append. An append that has resolved is on disk, and on the synchronous standbys if
-// there are any. append-statement.ts argues why nodes need not know of each other.
+// The event log in PostgreSQL, to which any number of nodes append. Once an append resolves, it is on disk and on the synchronous standbys, if
+// there are any. append-statement.ts explains why nodes need not coordinate.
 import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
 import type { AppendBatch, AppendResult, Snapshot } from '../log.ts';
 import { PAGE_BYTES } from '../pages.ts';
@@ -16,7 +16,7 @@ import { placeLines } from './places.ts';
 import type { Writes } from './writes.ts';
 
 interface Parts extends EventLogParts {
-  /** For all commits but the appends: they may wait for a standby, and no read waits behind them. */
+  /** Connections for all commits except appends. Commits may wait for a standby, and no read should wait behind them. */
   readonly commits: Connections;
   readonly writes: Writes;
   readonly nodes: PostgresNodes;
@@ -45,7 +45,7 @@ export class PostgresEventLog extends SqlEventLog {
       throw error;
     });
     const { conflicts, found, isOutdated = false } = result;
-    // Otherwise its moves would be decided on the same states again.
+    // Otherwise the moves would be decided against the same states again.
     if (isOutdated) await onOutdated();
     const written = conflicts.size === 0 ? batch.entries : batch.entries.filter(({ stream }) => !conflicts.has(stream));
     for (const { signature } of written) if (signature !== null) seen.add(signature);
@@ -56,7 +56,7 @@ export class PostgresEventLog extends SqlEventLog {
 
   async find(signatureKeys: readonly string[]): Promise<AppendResult['found']> {
     const asked = { streams: [], signatureKeys };
-    const { found } = await this.#parts.commits.run((client) => lookUp(client, asked, this.damages));
+    const { found } = await this.#parts.commits.run((client) => lookUp(client, asked, this.damagedStreams));
     this.#noteFound(found);
     return found;
   }
@@ -73,7 +73,7 @@ export class PostgresEventLog extends SqlEventLog {
     return logUnavailable();
   }
 
-  /** The server sends no row beyond PAGE_BYTES. */
+  /** Applies PAGE_BYTES in the query, so that the server sends no further rows. */
   protected readLines<Row>(order: string, text: string, values: readonly SqlValue[]): Promise<readonly Row[]> {
     const bytesBefore = `sum(octet_length(line) + 1) OVER (ORDER BY ${order}) - octet_length(line) - 1 AS bytes_before`;
     const rows = `SELECT *, ${bytesBefore} FROM (${text}) AS found`;
@@ -83,7 +83,6 @@ export class PostgresEventLog extends SqlEventLog {
     );
   }
 
-  /** The part that inserts nothing locks `events`, before the statement's view of the database is taken: a withholding comes before it, or after its commit. */
   async writeSnapshot(stream: StreamId, snapshot: Snapshot, withheldThrough: number): Promise<void> {
     await this.#parts.commits.query(WRITE_SNAPSHOT, [...snapshotValues(stream, snapshot), withheldThrough]);
   }
@@ -93,5 +92,6 @@ export class PostgresEventLog extends SqlEventLog {
   }
 }
 
+/** `none` inserts nothing, but locks `events` before the statement's snapshot is taken, so no withholding commits in between. */
 const WRITE_SNAPSHOT = `WITH none AS (INSERT INTO events SELECT FROM events WHERE false)
 ${upsertSnapshots('SELECT $1, $2, $3, $4, $5, $6 WHERE (SELECT coalesce(max(number), 0) FROM withheld) <= $7')}`;

@@ -1,32 +1,31 @@
-// The hosts of DATABASE_URL. Connections are opened to the one that currently accepts writes, so that the process survives a restart of
+// The hosts of DATABASE_URL. Opens connections to the host that currently accepts writes, so that the process survives a restart of
 // PostgreSQL and the promotion of a standby.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { ForumError } from '../../vocabulary/errors.ts';
-import { CannotConnect, ConnectionLost, failureOf, isSilence, UnusableDatabase } from './database-errors.ts';
+import { CannotConnect, ConnectionLost, failureOf, isResponseTimeout, UnusableDatabase } from './database-errors.ts';
 import { hostUrls } from './database-url.ts';
 import { newClient, openSession, type PlanCacheMode } from './session.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const PROBE_MS_MAX = 5_000;
 const CLOSE_MS_MAX = 1_000;
-/** A server that is silent for so long counts as lost. */
-const SILENCE_MS_MAX = 10_000;
+/** A server that does not respond for this long counts as lost. */
+const RESPONSE_TIMEOUT_MS = 10_000;
 
 export interface ConnectionOptions {
-  /** A query may take any time if it is 0. */
-  readonly silenceMillis?: number;
-  /** Whether prepared statements may be planned again for their parameters. */
+  /** 0 disables the timeout. */
+  readonly responseTimeoutMillis?: number;
   readonly planCacheMode?: PlanCacheMode;
-  /** Called with each connection before it is used; throws if it must not be used. */
+  /** Called with each connection before it is used. Throws if the connection must not be used. */
   readonly check?: (client: pg.Client) => Promise<void>;
-  /** Called when a database can't be used, and with undefined when one can. */
+  /** Called with the problem when a database can't be used, and with undefined when it can. */
   readonly onChecked?: (problem: UnusableDatabase | undefined) => void;
 }
 
 interface OpenSession {
   readonly url: string;
-  /** Undefined until the session is open. A pooler announces another one to the client. */
+  /** The process id of the session's backend; undefined until the session is open. */
   backend: number | undefined;
 }
 
@@ -34,7 +33,6 @@ export class Hosts {
   readonly #urls: readonly string[];
   readonly #options: ConnectionOptions;
   readonly #onEnd: (client: pg.Client) => void;
-  /** The open connections. */
   readonly #open = new Map<pg.Client, OpenSession>();
   #lastGood = 0;
   #isClosed = false;
@@ -46,7 +44,7 @@ export class Hosts {
     this.#onEnd = onEnd;
   }
 
-  /** Tries each host once, the last good one first. A trial leaves the session unchanged. */
+  /** Tries each host once, the last good one first. A trial leaves the session's settings unchanged. */
   async connect(isTrial = false): Promise<pg.Client> {
     let problem: unknown;
     for (const url of [...this.#urls.slice(this.#lastGood), ...this.#urls.slice(0, this.#lastGood)]) {
@@ -56,7 +54,7 @@ export class Hosts {
         this.#lastGood = this.#urls.indexOf(url);
         return client;
       } catch (error) {
-        // Another log at one host is the better reason, even if the next host is gone.
+        // A different log on one host is the more useful error, even if the next host is unreachable.
         if (!(problem instanceof UnusableDatabase)) problem = error;
       }
     }
@@ -64,11 +62,14 @@ export class Hosts {
   }
 
   async #connectTo(url: string, isTrial: boolean): Promise<pg.Client> {
-    const { silenceMillis = SILENCE_MS_MAX, planCacheMode = 'auto' } = this.#options;
-    const client = newClient(url, { connectionTimeoutMillis: CONNECT_TIMEOUT_MS, query_timeout: silenceMillis });
+    const { responseTimeoutMillis = RESPONSE_TIMEOUT_MS, planCacheMode = 'auto' } = this.#options;
+    const client = newClient(url, {
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      query_timeout: responseTimeoutMillis,
+    });
     const session: OpenSession = { url, backend: undefined };
     this.#open.set(client, session);
-    // The loss of an idle connection would end the process if nothing listened.
+    // Without a listener, the loss of an idle connection would end the process.
     client.on('error', () => this.drop(client));
     client.on('end', () => this.drop(client));
     try {
@@ -88,7 +89,7 @@ export class Hosts {
       await check(client);
       onChecked(undefined);
     } catch (thrown) {
-      const error = this.meaningOf(thrown, client);
+      const error = this.classify(thrown, client);
       if (failureOf(error) === 'lost' && !(error instanceof UnusableDatabase)) throw error;
       const problem =
         error instanceof UnusableDatabase ? error : new UnusableDatabase((error as Error).message, { cause: error });
@@ -97,21 +98,21 @@ export class Hosts {
     }
   }
 
-  /** ConnectionLost if the connection has ended, or is silent: the driver's own errors have no class, and many have no code. */
-  meaningOf(error: unknown, client: pg.Client): unknown {
+  /** Returns ConnectionLost if the connection ended or timed out: the driver's own errors have no class, and many have no code. */
+  classify(error: unknown, client: pg.Client): unknown {
     const isKnown = failureOf(error) !== undefined || error instanceof ForumError;
-    return !isKnown && (isSilence(error) || !this.#open.has(client)) ? new ConnectionLost(error) : error;
+    return !isKnown && (isResponseTimeout(error) || !this.#open.has(client)) ? new ConnectionLost(error) : error;
   }
 
-  /** Asks the server over another connection whether it still does the work of this one. */
-  async isAtWork(client: pg.Client): Promise<boolean> {
+  /** Asks the server, over another connection, whether it is still executing work of this connection. */
+  async isExecuting(client: pg.Client): Promise<boolean> {
     const session = this.#open.get(client);
     if (session === undefined) return false;
     const probe = newClient(session.url, { connectionTimeoutMillis: PROBE_MS_MAX, query_timeout: PROBE_MS_MAX });
     probe.on('error', () => {});
     try {
       await probe.connect();
-      return (await probe.query(AT_WORK, [session.backend])).rowCount === 1;
+      return (await probe.query(EXECUTING, [session.backend])).rowCount === 1;
     } catch {
       return false;
     } finally {
@@ -125,7 +126,7 @@ export class Hosts {
     client.end().catch(() => {});
   }
 
-  /** Ends all connections, and opens no more: work that still waits for one fails. */
+  /** Ends all connections and opens no more. Work that still waits for a connection fails. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const ends = [...this.#open.keys()].map((client) => client.end().catch(() => {}));
@@ -133,4 +134,4 @@ export class Hosts {
   }
 }
 
-const AT_WORK = "SELECT FROM pg_stat_activity WHERE pid = $1 AND state = 'active'";
+const EXECUTING = "SELECT FROM pg_stat_activity WHERE pid = $1 AND state = 'active'";

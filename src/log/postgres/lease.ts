@@ -1,5 +1,5 @@
-// A lease: one node holds it for a few seconds, and extends it as long as it runs. If the holder freezes, dies or loses its connection,
-// another node takes the lease when its time is over by the database's clock; from then on the former holder's appends are rejected.
+// A lease: one node holds it for a few seconds, and renews it while it runs. If the holder freezes, dies or loses its connection, another
+// node acquires the lease once it has expired by the database's clock. From then on the former holder's appends are rejected.
 import { randomUUID } from 'node:crypto';
 import { repeat } from '../../process/detach.ts';
 import type { Millis } from '../../vocabulary/values.ts';
@@ -12,40 +12,40 @@ const EXTEND_INTERVAL_MS = 1_000;
 export class PostgresLease implements Lease {
   readonly #name: string;
   readonly #query: Sql['query'];
-  /** Leaves the lease to its time. */
+  /** Stops renewing, and lets the lease expire. */
   readonly stop: () => void;
-  #hold: string = randomUUID();
-  /** By performance.now(), counted from before the claim was sent: never later than by the database's clock. */
+  #holder: string = randomUUID();
+  /** A performance.now(), measured from before the claim was sent, so it is never later than the end by the database's clock. */
   #endsAt: Millis = 0;
   #claiming: Promise<void> | undefined;
 
   constructor(name: string, query: Sql['query']) {
     this.#name = name;
     this.#query = query;
-    this.stop = repeat(() => this.#keep(), EXTEND_INTERVAL_MS);
+    this.stop = repeat(() => this.#renew(), EXTEND_INTERVAL_MS);
   }
 
   get token(): string | undefined {
-    return performance.now() < this.#endsAt ? this.#hold : undefined;
+    return performance.now() < this.#endsAt ? this.#holder : undefined;
   }
 
-  #keep(): Promise<void> {
-    // A hold that has ended is not resumed: another node may have held the lease since.
-    if (this.token === undefined) this.giveUp(this.#hold);
-    this.#claiming = this.#claim(this.#hold).catch(() => {});
+  #renew(): Promise<void> {
+    // Another node may have held the lease since it expired, so a new claim uses a new token.
+    if (this.token === undefined) this.giveUp(this.#holder);
+    this.#claiming = this.#claim(this.#holder).catch(() => {});
     return this.#claiming;
   }
 
-  async #claim(hold: string): Promise<void> {
-    const askedAt = performance.now();
-    const rows = await this.#query(CLAIM, [this.#name, hold, LEASE_MS]);
-    if (hold === this.#hold) this.#endsAt = rows.length > 0 ? askedAt + LEASE_MS : 0;
+  async #claim(holder: string): Promise<void> {
+    const sentAt = performance.now();
+    const rows = await this.#query(CLAIM, [this.#name, holder, LEASE_MS]);
+    if (holder === this.#holder) this.#endsAt = rows.length > 0 ? sentAt + LEASE_MS : 0;
   }
 
-  /** An append with an unknown outcome may still be written while its hold lasts. So the hold ends, by its time or by a new one. */
+  /** Abandons a token: an append with an unknown outcome may still be written while the lease is held under it. */
   giveUp(token: string): void {
-    if (token !== this.#hold) return;
-    this.#hold = randomUUID();
+    if (token !== this.#holder) return;
+    this.#holder = randomUUID();
     this.#endsAt = 0;
   }
 
@@ -54,11 +54,11 @@ export class PostgresLease implements Lease {
     await this.#claiming;
     if (this.token === undefined) return;
     this.#endsAt = 0;
-    await this.#query('DELETE FROM leases WHERE holder = $1', [this.#hold]).catch(() => {});
+    await this.#query('DELETE FROM leases WHERE holder = $1', [this.#holder]).catch(() => {});
   }
 }
 
-/** An end more than a lease ahead was written before the clock was set back: that lease is over. */
+/** An `ends_at` more than LEASE_MS ahead was written before the clock was set back, so that lease counts as expired. */
 const CLAIM = `
 INSERT INTO leases VALUES ($1, $2, clock_timestamp() + $3 * interval '1 millisecond')
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, ends_at = excluded.ends_at

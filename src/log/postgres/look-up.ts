@@ -1,11 +1,11 @@
-// Heads, and the lines of signatures, read by one statement, and so at one moment. A row whose backend ended while it waited for the
-// synchronous standbys is visible before they have it. So the statement confirms the rows on which a response may rest: it commits a message to the
-// server's own log, after everything that it has seen, and waits for the standbys with it. Without standbys it writes nothing.
+// Reads heads and the lines of signatures in one statement, and so from one snapshot. If a backend ended while it waited for the synchronous
+// standbys, its rows are visible before the standbys have them. So the statement confirms the rows on which a response may depend: it commits
+// a message to the server's WAL, after everything that it has read, and waits for the standbys. Without standbys it writes nothing.
 import type { Client } from 'pg';
 import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
-import type { Damages, StreamDamaged } from '../damage.ts';
+import type { DamagedStreams, StreamDamaged } from '../damage.ts';
 import { ALL_CHAMBERS } from '../log.ts';
-import { damageIn, type StoredLine } from '../sql/event-log.ts';
+import { findDamage, type StoredLine } from '../sql/event-log.ts';
 import { toStream } from '../sql/sql.ts';
 import type { StreamId } from '../stream-id.ts';
 import { BYTEA, encode, TEXT } from './arrays.ts';
@@ -14,19 +14,19 @@ import { confirmedIf, prepared } from './session.ts';
 export interface LookUp {
   /** 0 for a stream without events. */
   readonly heads: ReadonlyMap<StreamId, number>;
-  /** The lines with the signatures, by signatureKey. */
+  /** The lines of the signatures, by signatureKey. */
   readonly found: ReadonlyMap<string, string | StreamDamaged>;
 }
 
-interface Asked {
+interface LookUpRequest {
   readonly streams: readonly StreamId[];
-  /** The lines found are confirmed. */
+  /** Lines that are found are confirmed. */
   readonly signatureKeys: readonly string[];
-  /** Whether the heads are confirmed too; false by default. */
+  /** Whether to confirm the heads too; false by default. */
   readonly confirmsHeads?: boolean;
 }
 
-export async function lookUp(client: Client, asked: Asked, damages: Damages): Promise<LookUp> {
+export async function lookUp(client: Client, asked: LookUpRequest, damagedStreams: DamagedStreams): Promise<LookUp> {
   const keys = asked.signatureKeys.map((key) => Buffer.from(key, 'latin1'));
   const values = [
     encode(TEXT, asked.streams.map(String)),
@@ -45,7 +45,7 @@ export async function lookUp(client: Client, asked: Asked, damages: Damages): Pr
   const found = new Map<string, string | StreamDamaged>();
   for (const row of rows) {
     if (row.key === null) heads.set(toStream(row.stream), Number(row.event_id));
-    else found.set(row.key.toString('latin1'), damageIn(damages, row) ?? row.line.toString());
+    else found.set(row.key.toString('latin1'), findDamage(damagedStreams, row) ?? row.line.toString());
   }
   return { heads, found };
 }
@@ -53,12 +53,12 @@ export async function lookUp(client: Client, asked: Asked, damages: Damages): Pr
 type HeadRow = Pick<StoredLine, 'stream' | 'event_id'> & { readonly key: null };
 type FoundLine = StoredLine & { readonly key: Buffer };
 
-/** withheldSignature of sql/withheld-rows.ts. */
+/** The SQL form of withheldSignature (sql/withheld-rows.ts). */
 export function withheldKey(signature: string): string {
   return `(substring(${signature} FROM 1 FOR 8) || sha256(${signature}))`;
 }
 
-/** LIMIT keeps the planner from reading the whole table for a few keys. The last part adds no row; it evaluates `confirmed`. */
+/** LIMIT keeps the planner from reading the whole table for a few keys. The last SELECT adds no row; it evaluates `confirmed`. */
 const LOOK_UP = `
 WITH found AS MATERIALIZED (
   SELECT k AS key, e.stream, e.event_id, e.line, e.line_crc

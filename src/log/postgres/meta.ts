@@ -1,4 +1,4 @@
-// Facts that are kept with the log, and its clock, in PostgreSQL.
+// The metadata and the clock of a log in PostgreSQL.
 import type { Client } from 'pg';
 import type { ForumError } from '../../vocabulary/errors.ts';
 import type { Millis } from '../../vocabulary/values.ts';
@@ -11,11 +11,11 @@ import { readLogId, readMeta, sameLog } from './requirements.ts';
 import { prepared } from './session.ts';
 import { probeAppend, type Writes } from './writes.ts';
 
-/** The latest time that the log has shown: the persisted clock, or the newest event's `ts` since the last reset; 0 in an empty log. */
+/** The later of the persisted clock and the newest event's `ts` since the last reset; 0 in an empty log. */
 export async function readLastAt(client: Client): Promise<Millis> {
   const persisted = Number((await readMeta(client, CLOCK_HIGH_WATER_MARK)) ?? 0);
   const { from } = parseReset(await readMeta(client, CLOCK_RESET));
-  // The index skips all but the newest rows.
+  // The condition lets the index skip all but the newest rows.
   const { rows } = await client.query('SELECT max(at) AS at FROM events WHERE at > $1', [Math.max(persisted, from)]);
   return Math.max(persisted, Number(rows[0].at ?? 0));
 }
@@ -49,7 +49,7 @@ export class PostgresMeta extends SqlMeta {
     return this.#parts.sql.query(text, values);
   }
 
-  /** On the connection of the appends, so no read delays it and it fails where they would. After a failed append it tries one. */
+  /** Uses the connection for appends, so that no read delays it and it fails when appends would. After a failure it also probes an append. */
   protected async writeClock(at: Millis): Promise<void> {
     const { writes, logId, clock } = this.#parts;
     await writes.run(async (client) => {
@@ -63,7 +63,7 @@ export class PostgresMeta extends SqlMeta {
   }
 }
 
-/** `none` inserts no event; for it the server checks the right to, and runs the trigger of a log that has moved. */
+/** `none` inserts nothing, but makes the server check the privilege, and run the trigger of a log that has moved. */
 const PERSIST_CLOCK = `
 WITH ${sameLog('$3')}, none AS (INSERT INTO events SELECT FROM events WHERE false)
 INSERT INTO meta SELECT $1, $2 FROM same_log

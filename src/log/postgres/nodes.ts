@@ -1,12 +1,12 @@
-// The nodes on one database: leases, wake-ups, and a node's state for its metrics.
+// Coordination of the nodes on one database: leases, wake-ups, and a node's metrics.
 import { repeat } from '../../process/detach.ts';
 import type { LogEntry } from '../log.ts';
 import type { PublishedTree } from '../published-tree.ts';
 import type { Follower, Lease, NodeCoordination, NodeState } from '../store.ts';
 import type { StreamId } from '../stream-id.ts';
 import type { Connections } from './connections.ts';
-import { Growth } from './growth.ts';
 import { PostgresLease } from './lease.ts';
+import { NotificationChannel } from './listen-notify.ts';
 
 type ConnectionCheck = (tree: PublishedTree) => Promise<void>;
 
@@ -14,9 +14,9 @@ interface Parts {
   readonly checkConnections: (check: ConnectionCheck) => void;
   readonly logId: string;
   readonly connections: Connections;
-  /** For claims. */
+  /** The connections for claims of leases. */
   readonly leases: Connections;
-  /** All that this process has. */
+  /** All pools of this process. */
   readonly pools: readonly Connections[];
   readonly heads: (streams: readonly StreamId[]) => Promise<ReadonlyMap<StreamId, number>>;
   readonly onWithheld: () => void;
@@ -25,8 +25,8 @@ interface Parts {
 const STANDBY_INTERVAL_MS = 10_000;
 
 /**
- * Whether a standby is attached that no commit waits for: once promoted, it may lack answered moves. Copies of pg_basebackup and
- * pg_receivewal are never promoted.
+ * Whether a standby is attached for which no commit waits. If it is promoted, it may lack acknowledged moves. Copies made by pg_basebackup
+ * and pg_receivewal are never promoted.
  */
 const ASYNCHRONOUS = `
 SELECT current_setting('synchronous_standby_names') = '' AND EXISTS (
@@ -36,7 +36,7 @@ SELECT current_setting('synchronous_standby_names') = '' AND EXISTS (
 
 export class PostgresNodes implements NodeCoordination {
   readonly #parts: Parts;
-  readonly #growth: Growth;
+  readonly #notifications: NotificationChannel;
   readonly #leases: PostgresLease[] = [];
   readonly #stopStandbyWatch: () => void;
   #isStandbyAsynchronous = false;
@@ -45,12 +45,12 @@ export class PostgresNodes implements NodeCoordination {
     const { logId, connections, heads, onWithheld } = parts;
     this.#parts = parts;
     const channel = `chambers_${logId}`;
-    this.#growth = new Growth({ connect: () => connections.connect(), channel, heads, onWithheld });
+    this.#notifications = new NotificationChannel({ connect: () => connections.connect(), channel, heads, onWithheld });
     this.#stopStandbyWatch = repeat(() => this.#watchStandby(), STANDBY_INTERVAL_MS);
   }
 
   async #watchStandby(): Promise<void> {
-    // The loss of the server shows elsewhere.
+    // The loss of the server is reported elsewhere.
     const rows = await this.#parts.connections
       .query<{ readonly is_asynchronous: boolean }>(ASYNCHRONOUS)
       .catch(() => undefined);
@@ -68,11 +68,11 @@ export class PostgresNodes implements NodeCoordination {
   }
 
   onGrowth(follower: Follower): void {
-    this.#growth.follow(follower);
+    this.#notifications.follow(follower);
   }
 
   state(): NodeState {
-    const { isListening, reconnects } = this.#growth;
+    const { isListening, reconnects } = this.#notifications;
     const total = (of: 'inUse' | 'awaited') => this.#parts.pools.reduce((sum, pool) => sum + pool[of], 0);
     return {
       isListening,
@@ -83,19 +83,19 @@ export class PostgresNodes implements NodeCoordination {
     };
   }
 
-  /** Wakes the other nodes' followers of the streams, and of the agents whose chambers these are. */
+  /** Wakes followers on other nodes: those of the streams, and those of the agents whose membership changed. */
   announce(written: readonly LogEntry[]): void {
     const members = written.flatMap(({ listings }) =>
       listings.flatMap((row) => (row.kind === 'member' ? row.did : [])),
     );
-    this.#growth.announce([...written.map(({ stream }) => stream), ...members]);
+    this.#notifications.announce([...written.map(({ stream }) => stream), ...members]);
   }
 
   announceWithheld(): void {
-    this.#growth.announceWithheld();
+    this.#notifications.announceWithheld();
   }
 
-  /** The entries may or may not be written: the leases under which they were decided end. */
+  /** Abandons the leases under which the entries were decided, because the entries may or may not be written. */
   giveUp(entries: readonly LogEntry[]): void {
     for (const { lease: token } of entries) {
       if (token !== undefined) for (const lease of this.#leases) lease.giveUp(token);
@@ -103,7 +103,7 @@ export class PostgresNodes implements NodeCoordination {
   }
 
   close(): void {
-    this.#growth.close();
+    this.#notifications.close();
     this.#stopStandbyWatch();
     for (const lease of this.#leases) lease.stop();
   }

@@ -1,10 +1,10 @@
-// The order of all lines: each line gets its place after it was committed, because commits end in another order than they begin.
+// The order of all lines. Each line gets its place after it was committed, because transactions commit in a different order than they begin.
 //
-// - Over all nodes, one transaction at a time assigns places, and each begins after the one before has ended. So a reader that
-//   sees a place sees all before it, and places have no gaps.
-// - An event is committed after the one before it in its stream, so a transaction that finds it unplaced finds the one before it unplaced
-//   or placed. It places all that it finds of a stream.
-// - Readers place the lines that they are about to read. No append waits for it.
+// - Across all nodes, only one transaction at a time assigns places. So a reader that sees a place sees all earlier ones, and places have no
+//   gaps.
+// - An event is committed after its predecessor in the stream, so a transaction that finds the event unplaced sees the predecessor too,
+//   placed or unplaced. The transaction places all unplaced events that it finds in a stream.
+// - Readers place the lines that they are about to read. No append waits for that.
 import type pg from 'pg';
 import { ForumError } from '../../vocabulary/errors.ts';
 import type { Sql } from '../sql/sql.ts';
@@ -13,17 +13,17 @@ import type { Fault } from '../stored-stream.ts';
 import type { StreamId } from '../stream-id.ts';
 import type { Runner } from './connections.ts';
 
-/** Any number, the same in every release. */
+/** An arbitrary number that must be the same in every release. */
 const ORDER_LOCK = '4848270582';
-/** The number of lines in one transaction; more if the last stream among them has more. */
-const PLACED_AT_ONCE = 10_000;
+/** The number of lines that one transaction places. It may be exceeded by the last stream, which is placed completely. */
+const LINES_PER_TRANSACTION = 10_000;
 
-/** Places the unplaced lines. Returns false if that is impossible now, as while a commit waits for a standby. */
+/** Places the unplaced lines. Returns false if that is impossible now, e.g. while a commit waits for a standby. */
 export async function placeLines(commits: Runner, reads: Sql = commits): Promise<boolean> {
   const [unplaced] = await reads.query('SELECT FROM unplaced_events LIMIT 1');
   if (unplaced === undefined) return true;
   try {
-    for (let placed = PLACED_AT_ONCE; placed >= PLACED_AT_ONCE; ) placed = await commits.run(placeSome);
+    for (let placed = LINES_PER_TRANSACTION; placed >= LINES_PER_TRANSACTION; ) placed = await commits.run(placeSome);
     return true;
   } catch (error) {
     if (error instanceof ForumError) return false;
@@ -37,12 +37,12 @@ async function placeSome(client: pg.Client): Promise<number> {
   return placed?.rowCount ?? 0;
 }
 
-/** At any other level the last statement would see only rows committed before the lock was requested. */
+/** At a higher level, PLACE would see only rows that were committed before the lock was requested. */
 const ISOLATION = 'SET TRANSACTION ISOLATION LEVEL READ COMMITTED';
 
 /**
- * The lock and the next statement come in one message, which is one transaction: a frozen node holds the lock no longer than the server
- * needs. The next statement sees everything committed before the lock was free.
+ * LOCK and PLACE are sent in one message, which is one transaction, so a frozen node does not keep the lock. PLACE sees everything that was
+ * committed before the lock was acquired.
  */
 const LOCK = `SELECT pg_advisory_xact_lock(${ORDER_LOCK})`;
 
@@ -51,13 +51,13 @@ WITH moved AS (
   DELETE FROM unplaced_events WHERE stream IN (
     SELECT stream FROM (
       SELECT stream, sum(count(*)) OVER (ORDER BY stream) - count(*) AS before FROM unplaced_events GROUP BY stream
-    ) AS streams WHERE before < ${PLACED_AT_ONCE}
+    ) AS streams WHERE before < ${LINES_PER_TRANSACTION}
   ) RETURNING stream, event_id
 )
 INSERT INTO places SELECT (SELECT coalesce(max(place), 0) FROM places)
   + row_number() OVER (ORDER BY stream, event_id), stream, event_id FROM moved`;
 
-/** For fsck: only a log in PostgreSQL can have faults here. */
+/** Checks for fsck that every event has exactly one place, in the order of its stream. */
 export async function checkPlaces(
   client: pg.Client,
   report: (fault: Fault) => void,
@@ -70,7 +70,7 @@ export async function checkPlaces(
   }
 }
 
-const PROBLEM = 'its place in the order of all lines is missing or another event has it';
+const PROBLEM = 'its place in the order of all lines is missing, or belongs to another event';
 
 const ALL = 'SELECT stream, event_id FROM events';
 const ORDERED = 'SELECT stream, event_id FROM places UNION ALL SELECT stream, event_id FROM unplaced_events';

@@ -8,10 +8,10 @@ import { type Runner, runnerOn } from './connections.ts';
 import { POSTGRES } from './dialect.ts';
 import { placeLines } from './places.ts';
 import { sameLog } from './requirements.ts';
-import { confirmedIf, DURABLY } from './session.ts';
+import { confirmedIf, DURABLE_COMMIT } from './session.ts';
 
 interface Parts extends TreeParts {
-  /** For commits, which may wait for a standby. */
+  /** The connections for commits, which may wait for a standby. */
   readonly commits: Runner;
 }
 
@@ -23,11 +23,11 @@ export class PostgresPublishedTree extends SqlPublishedTree {
     this.#commits = commits;
   }
 
-  pinned<Result>(work: (tree: PublishedTree) => Promise<Result>): Promise<Result> {
+  onOneServer<Result>(work: (tree: PublishedTree) => Promise<Result>): Promise<Result> {
     return this.#commits.run((client) => work(this.on(client)));
   }
 
-  /** The tree at the server of the connection. */
+  /** Returns the tree at the server of this connection. */
   on(client: pg.Client): PublishedTree {
     const runner = runnerOn(client);
     return new PostgresPublishedTree({ ...this.parts, sql: runner, commits: runner });
@@ -41,7 +41,7 @@ export class PostgresPublishedTree extends SqlPublishedTree {
     await this.parts.sql.query(CONFIRM);
   }
 
-  /** The rows of the lease and of the checkpoint are locked against another publisher until the commit. */
+  /** Locks the rows of the lease and of the checkpoint against other publishers until the commit. */
   async publish({ from, checkpoint, tiles, lease }: Publication): Promise<boolean> {
     const rows = tiles.map((tile) => ({ level: storedLevel(tile), tile: tile.index, hashes: tile.bytes }));
     const values = [this.parts.logId, from, lease, checkpoint.size, checkpoint.note, jsonRows(WHOLE_TILE, rows)];
@@ -62,15 +62,15 @@ const NEW_CHECKPOINT = `SELECT $1, $4, $5 FROM held
   WHERE $2::bigint = 0 OR EXISTS (SELECT FROM checkpoints WHERE log_id = $1 AND size = $2)`;
 
 /**
- * Inserts the first checkpoint; a later one replaces the one with the size `from`. If a competitor was first, the statement writes nothing,
- * maybe after it has waited for the row.
+ * Inserts the first checkpoint, or replaces the one with the size `from`. If another publisher was first, the statement writes nothing,
+ * possibly after waiting for the row.
  */
 const PUBLISH = `
-WITH ${sameLog('$1')}, ${DURABLY.cte}, held AS MATERIALIZED (
+WITH ${sameLog('$1')}, ${DURABLE_COMMIT.cte}, held AS MATERIALIZED (
   SELECT holder FROM leases WHERE holder = $3 AND EXISTS (SELECT FROM same_log) FOR SHARE
 ), published AS (
   ${upsert(CHECKPOINTS, NEW_CHECKPOINT)} WHERE checkpoints.size = $2 RETURNING size
 ), written AS (
   ${upsert(TILES, `SELECT level, tile, hashes FROM published, ${POSTGRES.listed('$6', WHOLE_TILE)}`)}
 )
-SELECT size FROM published ${DURABLY.evaluated}`;
+SELECT size FROM published ${DURABLE_COMMIT.evaluated}`;

@@ -1,13 +1,13 @@
-// The requirements of a node for server, role and database. It checks each connection before it uses it, because a host of DATABASE_URL may have
-// another log, and a database may be restored or renewed under a running node. Each append, clock write and checkpoint also checks the
-// logId in its own statement.
+// A node's requirements for server, role and database. The node checks each connection before use, because a host of DATABASE_URL may have a
+// different log, and a database may be restored or renewed while the node runs. Each append, clock write and checkpoint also checks the logId
+// in its own statement.
 import type { Client } from 'pg';
 import { DERIVED_TABLES } from '../sql/tables.ts';
-import { MissingRight, UnusableDatabase } from './database-errors.ts';
+import { MissingPrivilege, UnusableDatabase } from './database-errors.ts';
 
 const SERVER_VERSION_MIN = 150_000;
 
-/** Throws an Error of one line if the server, or the database, is unfit for a log. Returns its name and version. */
+/** Returns the server's name and version. Throws a single-line Error if the server or the database is unsuitable for a log. */
 export async function requireServer(client: Client): Promise<string> {
   const { rows } = await client.query(`SELECT current_setting('server_version_num')::int AS version,
     current_setting('server_version') AS name, current_setting('fsync') AS fsync, current_schema() AS schema,
@@ -16,7 +16,7 @@ export async function requireServer(client: Client): Promise<string> {
   const { version, name, fsync, schema, encoding, read_only: readOnly, role } = rows[0];
   if (version < SERVER_VERSION_MIN)
     throw new UnusableDatabase(`the server is PostgreSQL ${name}, and 15 or later is needed`);
-  if (fsync !== 'on') throw new UnusableDatabase('the server runs with fsync=off: it would lose answered moves');
+  if (fsync !== 'on') throw new UnusableDatabase('the server runs with fsync=off: it would lose acknowledged moves');
   if (readOnly !== 'off') throw new UnusableDatabase('the database is read-only');
   if (encoding !== 'UTF8') throw new UnusableDatabase(`the database has the encoding ${encoding}, and UTF8 is needed`);
   if (schema === null) {
@@ -36,43 +36,43 @@ export async function readLogId(client: Client): Promise<string | undefined> {
   return rows[0]?.has === true ? readMeta(client, 'log_id') : undefined;
 }
 
-/** A CTE with one row if the database has the log whose id is the parameter. */
+/** Returns a CTE with one row if the database has the log with the logId in the parameter, and without rows otherwise. */
 export function sameLog(parameter: string): string {
   return `same_log AS MATERIALIZED (SELECT FROM meta WHERE name = 'log_id' AND value = ${parameter})`;
 }
 
 type Privilege = readonly [table: string, privilege: string];
 
-/** The tables by the privileges of a node. */
+/** The tables on which a node needs these privileges. */
 const TABLES_BY_PRIVILEGES = {
   'SELECT,INSERT': ['places', 'registrations'],
   'SELECT,INSERT,UPDATE': ['events', 'withheld', 'meta', 'contacts', 'tiles', 'checkpoints', ...DERIVED_TABLES],
   'SELECT,INSERT,DELETE': ['unplaced_events'],
   'SELECT,INSERT,UPDATE,DELETE': ['snapshots', 'leases', 'callbacks', 'callback_signatures'],
 };
-const NEEDED = Object.entries(TABLES_BY_PRIVILEGES).flatMap(([privileges, tables]) =>
+const NODE_PRIVILEGES = Object.entries(TABLES_BY_PRIVILEGES).flatMap(([privileges, tables]) =>
   tables.flatMap((table) => privileges.split(',').map((privilege): Privilege => [table, privilege])),
 );
 
-/** The catalog shows all tables to every role, so a role without rights never takes the database for empty. */
+/** Reads the catalog, which shows all tables to every role, so that a role without privileges never mistakes the database for empty. */
 const MISSING = `SELECT relname AS name, privilege, quote_ident(current_user) AS role, quote_ident(nspname) AS schema
   FROM unnest($1::text[], $2::text[]) AS needed (relname, privilege) JOIN pg_class USING (relname)
   JOIN pg_namespace ON pg_namespace.oid = relnamespace AND nspname = current_schema()
   WHERE NOT has_table_privilege(pg_class.oid, privilege) LIMIT 1`;
 
-/** Throws MissingRight, an Error of one line that names the GRANT, unless the role has each privilege; by default those of a node. */
-export async function requireRights(client: Client, needed: readonly Privilege[] = NEEDED): Promise<void> {
+/** Throws MissingPrivilege, a single-line Error that names the GRANT, unless the role has each privilege; by default those of a node. */
+export async function requirePrivileges(client: Client, needed: readonly Privilege[] = NODE_PRIVILEGES): Promise<void> {
   const values = [needed.map(([table]) => table), needed.map(([, privilege]) => privilege)];
   const { rows } = await client.query<Record<'name' | 'privilege' | 'role' | 'schema', string>>(MISSING, values);
   const [missing] = rows;
   if (missing === undefined) return;
   const { name, privilege, role, schema } = missing;
-  throw new MissingRight(
+  throw new MissingPrivilege(
     `the role ${role} lacks ${privilege} on the table ${name}: GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema} TO ${role}`,
   );
 }
 
-/** The same for the schema in which the first start creates the tables. */
+/** Throws MissingPrivilege unless the role may create tables in the current schema, as the first start does. */
 export async function requireMayCreate(client: Client): Promise<void> {
   const { rows } = await client.query<{ readonly may: boolean; readonly role: string; readonly schema: string }>(
     `SELECT has_schema_privilege(current_schema(), 'CREATE') AS may, quote_ident(current_user) AS role,
@@ -80,7 +80,7 @@ export async function requireMayCreate(client: Client): Promise<void> {
   );
   const [{ may, role, schema }] = rows as [(typeof rows)[number]];
   if (may) return;
-  throw new MissingRight(
+  throw new MissingPrivilege(
     `the role ${role} may not create tables in the schema ${schema}: GRANT CREATE ON SCHEMA ${schema} TO ${role}`,
   );
 }

@@ -1,5 +1,5 @@
-// The PostgreSQL schema: `events` is the source of truth and append-only, but for withheld lines; the rest is derived or personal. It is
-// created, and migrated, in one transaction under a lock, so that nodes may start together.
+// The PostgreSQL schema. `events` is the source of truth and append-only, except for withheld lines; the rest is derived or personal. The
+// schema is created and migrated in one transaction under a lock, so that nodes may start together.
 import type { Client } from 'pg';
 import { MOVED_TO, newLogId, requireNotMoved } from '../log-id.ts';
 import {
@@ -14,23 +14,23 @@ import {
 } from '../sql/tables.ts';
 import { OtherLog, UnusableDatabase } from './database-errors.ts';
 import { POSTGRES } from './dialect.ts';
-import { readLogId, readMeta, requireMayCreate, requireRights, requireServer } from './requirements.ts';
+import { readLogId, readMeta, requireMayCreate, requirePrivileges, requireServer } from './requirements.ts';
 import { begin } from './session.ts';
 
 const SCHEMA_VERSION = 7;
-/** It has no withheld lines and no callbacks. */
-const LAST_VERSION = 6;
-/** Any number, the same in every release: one program at a time creates a schema in a database. */
+/** The previous schema, without withheld lines and callbacks. */
+const PREVIOUS_VERSION = 6;
+/** Lets only one program at a time create the schema. The number is arbitrary but must be the same in every release. */
 const LOCK = 'SELECT pg_advisory_xact_lock(4848270581)';
 
 /** A log that has moved has this trigger. */
 export const MOVED_TRIGGER = 'events_refuse_moved';
 
 /**
- * The guard of UPDATE lets a statement through only if it makes a stub of a line: it changes line and checksum, and removes the signature or
- * leaves it; the stub has the leaf of the line that was, as far as the row and the next event show it; and the same transaction has given
- * the event its number in `withheld`, which is unique, or written that row again; a stub may change in `withheld` alone. That refuses the mistakes of every
- * program. A role that owns the table can drop the trigger, here as in any database.
+ * The UPDATE trigger allows only the replacement of a line by its stub: line and checksum change, and the signature is removed or kept; the
+ * stub has the leaf of the original line, if the row or the next event has this leaf; and the same transaction has inserted or rewritten the
+ * event's unique row in `withheld`. A stub may change only in its member `withheld`. The trigger protects against mistakes of any program, but
+ * the owner of the table can drop it.
  */
 const APPEND_ONLY = `
 CREATE FUNCTION require_stub() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -56,13 +56,13 @@ CREATE TRIGGER events_refuse_change BEFORE DELETE OR TRUNCATE ON events FOR EACH
 CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events FOR EACH ROW EXECUTE FUNCTION require_stub();
 `;
 
-/** Those that the version before this one lacks. */
+/** The tables that the previous schema lacks. */
 const NEW_TABLES = [
   ...[CALLBACKS, CALLBACK_SIGNATURES].map((table) => createTable(POSTGRES, table)),
   createWithheld(POSTGRES),
 ].join('\n');
 
-// A stream is a chamber's id in decimal or an agent's DID. The two unique indexes of `events` decide between nodes.
+// A stream is a chamber id in decimal or an agent's DID. The two unique indexes on `events` resolve conflicts between nodes.
 const SCHEMA = `
 CREATE TABLE meta (name text PRIMARY KEY, value text NOT NULL);
 CREATE TABLE events (
@@ -98,7 +98,7 @@ CREATE TABLE checkpoints (log_id text PRIMARY KEY, size bigint NOT NULL, note te
 CREATE TABLE leases (name text PRIMARY KEY, holder text NOT NULL, ends_at timestamptz NOT NULL);
 `;
 
-/** From the version before this one. A node of an earlier release rejects the database on its next connection. */
+/** Migrates the previous schema. A node of an earlier release rejects the database on its next connection. */
 const MIGRATION = `
 DROP TRIGGER events_refuse_change ON events;
 ${NEW_TABLES}
@@ -106,35 +106,35 @@ ${APPEND_ONLY}
 UPDATE meta SET value = '${SCHEMA_VERSION}' WHERE name = 'schema_version';
 `;
 
-/** Creates the schema in an empty database, and migrates that of an earlier release; throws an Error of one line on an unfit server or database. */
+/** Creates the schema in an empty database, or migrates the previous one. Throws a single-line Error if the server or database is unsuitable. */
 export async function createIfEmpty(client: Client): Promise<void> {
   await requireServer(client);
   await begin(client);
   try {
     await client.query(LOCK);
     if (!(await hasLog(client, KNOWN_VERSIONS))) await create(client);
-    else if ((await readVersion(client)) === LAST_VERSION) await client.query(MIGRATION);
+    else if ((await readVersion(client)) === PREVIOUS_VERSION) await client.query(MIGRATION);
     await client.query('COMMIT');
   } catch (error) {
     await client.query('ROLLBACK').catch(() => {});
     throw error;
   }
-  await requireRights(client);
+  await requirePrivileges(client);
 }
 
-/** Whether the database has a log; throws an Error of one line if a start would fail, and changes nothing. */
-export async function findLog(client: Client): Promise<boolean> {
+/** Returns whether the database has a log. Changes nothing. Throws a single-line Error if a start would fail. */
+export async function logExists(client: Client): Promise<boolean> {
   if (!(await hasLog(client, KNOWN_VERSIONS))) {
     try {
       await requireCreatable(client);
       return false;
     } catch (error) {
-      // Another node may be creating the log: its names are visible before its version, and the lock waits until it has ended.
+      // Another node may be creating the log: the names are visible before the version. The lock waits for the end of its transaction.
       await client.query(LOCK);
       if (!(await hasLog(client, KNOWN_VERSIONS))) throw error;
     }
   }
-  await requireRights(client);
+  await requirePrivileges(client);
   return true;
 }
 
@@ -142,7 +142,7 @@ export async function isMigrationDue(client: Client): Promise<boolean> {
   return (await readVersion(client)) !== SCHEMA_VERSION;
 }
 
-/** Runs in the caller's transaction. Throws an Error of one line unless the database is empty. */
+/** Runs in the caller's transaction. Throws a single-line Error unless the database is empty. */
 export async function createSchema(client: Client): Promise<void> {
   await client.query(LOCK);
   if (await hasLog(client).catch(() => true))
@@ -150,12 +150,12 @@ export async function createSchema(client: Client): Promise<void> {
   await create(client);
 }
 
-/** Throws an Error of one line unless the database has a log of this version. */
+/** Throws a single-line Error unless the database has a log of this version. */
 export async function requireLog(client: Client): Promise<void> {
   if (!(await hasLog(client))) throw new UnusableDatabase('it contains no log');
 }
 
-/** Throws an Error of one line unless a start on the database would open this log. */
+/** Throws a single-line Error unless a start on the database would open this log. */
 export async function requireSameLog(client: Client, logId: string): Promise<void> {
   const found = await readLogId(client);
   if (found !== logId) throw new OtherLog(found, logId);
@@ -164,7 +164,7 @@ export async function requireSameLog(client: Client, logId: string): Promise<voi
   requireNotMoved(await readMeta(client, MOVED_TO));
 }
 
-const KNOWN_VERSIONS = [LAST_VERSION, SCHEMA_VERSION];
+const KNOWN_VERSIONS = [PREVIOUS_VERSION, SCHEMA_VERSION];
 
 async function readVersion(client: Client): Promise<number> {
   return Number(await readMeta(client, 'schema_version'));
@@ -181,28 +181,28 @@ function describeVersion(version: number): string {
 }
 
 /**
- * False in an empty database: one without tables, or with only those of extensions, which a provider may have installed. Throws an Error of
- * one line if it has anything but a log of this version.
+ * Returns false for an empty database. Tables of extensions, which a provider may have installed, do not count. Throws a single-line Error if
+ * the database has anything but a log of a known version.
  */
 async function hasLog(client: Client, known?: readonly number[]): Promise<boolean> {
-  const { rows } = await client.query<{ readonly name: string }>(TABLES_THERE);
+  const { rows } = await client.query<{ readonly name: string }>(EXISTING_TABLES);
   if (rows.length === 0) return false;
   const tables = new Set(rows.map(({ name }) => name));
   const isOurs = ['meta', 'events', 'registrations'].every((name) => tables.has(name));
-  if (isOurs) await requireRights(client, [['meta', 'SELECT']]);
+  if (isOurs) await requirePrivileges(client, [['meta', 'SELECT']]);
   const version = Number(isOurs ? await readMeta(client, 'schema_version').catch(undefinedColumn) : undefined);
   if (!(version >= 1)) throw new UnusableDatabase('the database holds tables of another program');
   requireVersion(version, known);
   return true;
 }
 
-/** Another program's table may have the name and not the columns. */
+/** Another program's table may have the same name but different columns. */
 function undefinedColumn(error: unknown): undefined {
   if ((error as { readonly code?: unknown }).code !== '42703') throw error;
 }
 
-/** Reads the system catalog, because information_schema lists only the tables that the role has rights on. */
-const TABLES_THERE = `SELECT relname AS name FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+/** Reads the system catalog, because information_schema lists only tables on which the role has privileges. */
+const EXISTING_TABLES = `SELECT relname AS name FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
   WHERE nspname = current_schema() AND relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT EXISTS (
     SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e')`;
 
@@ -211,7 +211,7 @@ async function requireCreatable(client: Client): Promise<void> {
   await requireFreeNames(client);
 }
 
-/** Types, indexes and sequences share the names of tables, and an extension may have its own tables. */
+/** Types, indexes and sequences share a namespace with tables, and an extension may have its own tables. */
 async function requireFreeNames(client: Client): Promise<void> {
   const names = [...SCHEMA.matchAll(/^CREATE (?:TABLE|UNIQUE INDEX|INDEX) (\w+)/gm)].map(([, name]) => name);
   const { rows } = await client.query<{ readonly name: string; readonly schema: string }>(NAME_TAKEN, [names]);
@@ -219,7 +219,7 @@ async function requireFreeNames(client: Client): Promise<void> {
   if (taken === undefined) return;
   const { name, schema } = taken;
   throw new UnusableDatabase(
-    `something of another program or an extension is named ${name} in the schema ${schema}: name another database, or a separate schema by search_path`,
+    `another program or an extension uses the name ${name} in the schema ${schema}: name another database, or a separate schema by search_path`,
   );
 }
 

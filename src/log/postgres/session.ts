@@ -1,5 +1,5 @@
-// A session at the server: its client, its statements, and its settings. Each connection sets them itself, because the defaults of server,
-// database and role may differ, and a changed default reaches every session that has set none.
+// A session on the server: its client, statements and settings. Each connection sets its settings explicitly, because the defaults of server,
+// database and role may differ, and a changed default applies to every session that has not set a value.
 import { hash } from 'node:crypto';
 import { isIP } from 'node:net';
 import pg from 'pg';
@@ -7,7 +7,7 @@ import { detach } from '../../process/detach.ts';
 import type { SqlValue } from '../sql/sql.ts';
 import { NotWritable } from './database-errors.ts';
 
-/** Every number of the log is an integer of at most 53 bits; the driver would return those of 64 bits as text. */
+/** The driver would return 64-bit integers as text, but every number of the log has at most 53 bits. */
 const INT8 = pg.types.builtins.INT8;
 
 export function newClient(connectionString: string, limits: pg.ClientConfig): pg.Client {
@@ -22,7 +22,7 @@ export function newClient(connectionString: string, limits: pg.ClientConfig): pg
   return client;
 }
 
-/** The driver treats these modes as verify-full, with a warning at each start. */
+/** The driver treats these modes as verify-full, but warns at each start. */
 const VERIFYING_MODE = /([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|$)/;
 
 function withPlainMode(connectionString: string): string {
@@ -30,31 +30,32 @@ function withPlainMode(connectionString: string): string {
   return connectionString.replace(VERIFYING_MODE, '$1verify-full');
 }
 
-/** The driver names the server to TLS only if the host is a name; otherwise TLS would expect a certificate of `localhost`. */
+/** The driver passes the host to TLS only if it is a name. For an IP address, TLS would expect a certificate of `localhost`. */
 function verifyAddress(client: pg.Client): void {
-  // The types lack it; TLS takes the object as its options.
+  // The types lack `ssl`, which the driver passes to TLS as options.
   const { ssl } = client as { readonly ssl?: boolean | { host?: string } };
   if (typeof ssl === 'object' && isIP(client.host) !== 0) ssl.host = client.host;
 }
 
 /** PostgreSQL truncates longer names at 63 bytes. */
 const NAME_CHARS = 32;
-/** By text. The texts are constants, so there are few. */
+/** Statement names by text. Texts are constants, so there are few. */
 const names = new Map<string, string>();
 
-/** The statement with a name, so that each session prepares it once. The purpose begins the name, for readers of the server's log. */
+/** Names the statement, so that each session prepares it once. The name begins with the purpose, to help readers of the server's log. */
 export function prepared(text: string, values: readonly SqlValue[] = [], purpose = 'query'): pg.QueryConfig {
   const name = names.get(text) ?? `${purpose} ${hash('sha256', text).slice(0, NAME_CHARS)}`;
   names.set(text, name);
   return { name, text, values: [...values] };
 }
 
-/** Waits for the disk and for the synchronous standbys; a server that does more keeps that. */
+/** Commits wait for the disk and the synchronous standbys. A stricter setting of the server is kept. */
 const DURABLE_LEVEL = `CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END`;
 
 /**
- * No timeout: an append that the server cancels while it waits for its standby would become visible without it, and programs compute
- * within a transaction. READ COMMITTED: an append sees the commit of a competitor that it waited for. All digits of a number.
+ * There are no timeouts: an append that the server cancels while waiting for its standby would become visible without it, and programs
+ * compute within a transaction. With READ COMMITTED, an append sees the commit of a competitor for which it waited. `extra_float_digits`
+ * returns all digits of a number.
  */
 const SETTINGS = `VALUES ('synchronous_commit', ${DURABLE_LEVEL}), ('default_transaction_isolation', 'read committed'),
   ('statement_timeout', '0'), ('lock_timeout', '0'), ('transaction_timeout', '0'), ('idle_session_timeout', '0'),
@@ -67,8 +68,8 @@ const OPEN = `SELECT pg_backend_pid() AS backend, pg_is_in_recovery() OR current
 export type PlanCacheMode = 'auto' | 'force_generic_plan';
 
 /**
- * Prepares the session for the service, and returns its backend; throws NotWritable. `isTrial`: the settings end with the statement, so that
- * a session which turns out to be shared is unchanged.
+ * Configures the session for the service, and returns the process id of its backend. Throws NotWritable. If `isTrial`, the settings end with
+ * the statement, so that a session that turns out to be shared is unchanged.
  */
 export async function openSession(client: pg.Client, planCacheMode: PlanCacheMode, isTrial = false): Promise<number> {
   const { rows } = await client.query<OpenedRow>(OPEN, [planCacheMode, isTrial]);
@@ -82,7 +83,7 @@ interface OpenedRow {
   readonly is_read_only: boolean;
 }
 
-/** Begins a transaction that states its isolation and durability itself. */
+/** Begins a transaction with explicit isolation and durability. */
 export async function begin(client: pg.Client, isolation = 'READ COMMITTED'): Promise<void> {
   await client.query(`BEGIN ISOLATION LEVEL ${isolation};
     SELECT ${setLocally('synchronous_commit', DURABLE_LEVEL)}, ${setLocally('idle_in_transaction_session_timeout', "'0'")}`);
@@ -93,38 +94,38 @@ function setLocally(name: string, value: string): string {
 }
 
 /**
- * For statements that are transactions of their own: `cte` and `evaluated`, which adds no row, make the commit wait for disk and standbys
- * whatever the session's setting. Another program on a shared session may have changed it.
+ * Parts of a statement that is its own transaction. They make its commit wait for disk and standbys whatever the session's setting, which
+ * another program on a shared session may have changed. `evaluated` adds no row.
  */
-export const DURABLY = {
+export const DURABLE_COMMIT = {
   cte: `durable AS MATERIALIZED (SELECT ${setLocally('synchronous_commit', DURABLE_LEVEL)} AS level)`,
   evaluated: 'UNION ALL SELECT NULL FROM durable WHERE level IS NULL',
 } as const;
 
 /**
- * Confirms, if the condition is true, all rows that the statement has read: it writes a message to the server's own log after them, and its
- * commit waits for the standbys. Without synchronous standbys it writes nothing: visible rows are on disk.
+ * Returns an expression that confirms all rows that the statement has read, if the condition is true: it writes a message to the server's WAL
+ * after them, and the commit waits for the standbys. Without synchronous standbys it writes nothing, because visible rows are on disk.
  */
 export function confirmedIf(condition: string): string {
   return `CASE WHEN ${condition} AND current_setting('synchronous_standby_names') <> ''
     THEN pg_logical_emit_message(true, 'chambers', ${setLocally('synchronous_commit', DURABLE_LEVEL)}) END`;
 }
 
-/** For a statement whose loss costs nothing: its commit does not wait for the disk. */
-export const NOT_DURABLY = setLocally('synchronous_commit', "'off'");
+/** Makes the commit not wait for the disk, in a statement whose loss costs nothing. */
+export const ASYNCHRONOUS_COMMIT = setLocally('synchronous_commit', "'off'");
 
 export async function backendOf(client: pg.Client): Promise<number> {
   const { rows } = await client.query<{ readonly pid: number }>('SELECT pg_backend_pid() AS pid');
   return rows[0]?.pid ?? 0;
 }
 
-/** A pooler may hand out its sessions in turn, and other programs use them in between. */
+/** A pooler may assign its sessions round-robin, and other programs use them in between. */
 const ROUNDS = 8;
 
 /**
- * Throws an Error of one line unless a connection keeps its session. In transaction mode a pooler gives each transaction another session, so
- * settings, prepared statements and LISTEN would end up in the sessions of other clients: moves could be lost after their response. Behind
- * any pooler two connections are compared, which must have one backend each.
+ * Throws a single-line Error unless each connection keeps its session. A pooler in transaction mode may run each transaction in a different
+ * session, so settings, prepared statements and LISTEN would end up in the sessions of other clients, and acknowledged moves could be lost.
+ * Behind any pooler, two connections are compared: each must keep a backend of its own.
  */
 export async function requireOwnSession(open: () => Promise<pg.Client>): Promise<void> {
   const clients: pg.Client[] = [];
@@ -132,18 +133,18 @@ export async function requireOwnSession(open: () => Promise<pg.Client>): Promise
     const first = await open();
     clients.push(first);
     const own = await backendOf(first);
-    // A server announces the backend to the client, a pooler makes it up. The types lack it.
+    // A server announces its process id to the client, but a pooler makes one up. The types lack `processID`.
     if (own === (first as { readonly processID?: number }).processID) return;
     const second = await open();
     clients.push(second);
     const other = await backendOf(second);
     for (let round = 0; round < ROUNDS; round++) {
-      // The second one asks twice as often, so that sessions handed out in turn meet the other connection.
+      // The second connection asks twice as often, so that sessions assigned round-robin reach the other connection.
       const seen = [await backendOf(second), await backendOf(first), await backendOf(second)];
       if (own === other || seen.join() !== [other, own, other].join()) throw new Error(SHARED);
     }
   } finally {
-    // The server may be silent: nothing waits for their end.
+    // The server may not respond, so nothing waits for the ends.
     for (const client of clients) detach(client.end(), () => {});
   }
 }

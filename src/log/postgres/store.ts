@@ -1,12 +1,12 @@
 // A store in PostgreSQL, which any number of nodes share.
 import type { Millis } from '../../vocabulary/values.ts';
-import { Damages, type StreamDamaged } from '../damage.ts';
+import { DamagedStreams, type StreamDamaged } from '../damage.ts';
 import { SignatureFilter } from '../signature-filter.ts';
 import { SqlCallbacks } from '../sql/callbacks.ts';
 import { Lists } from '../sql/lists.ts';
 import { lastNumber } from '../sql/withheld-lines.ts';
 import type { Store } from '../store.ts';
-import { Connections, onFirstConnection, PATIENCE_MS, type PoolOptions, runnerOn } from './connections.ts';
+import { Connections, onFirstConnection, type PoolOptions, RETRY_WINDOW_MS, runnerOn } from './connections.ts';
 import { DatabaseClock } from './database-clock.ts';
 import { PostgresEventLog } from './event-log.ts';
 import { lookUp } from './look-up.ts';
@@ -19,29 +19,29 @@ import { prepared } from './session.ts';
 import { PostgresWithholding } from './withholding.ts';
 import { Writes } from './writes.ts';
 
-/** For places, checkpoints, snapshots and repeated requests, whose commits may wait for a standby. */
+/** Connections for places, checkpoints, snapshots and repeated requests, whose commits may wait for a standby. */
 const COMMITS_MAX = 4;
-/** No second claim is sent while the server is at work on one. */
+/** One connection, so that no second claim is sent while the server is executing one. */
 const LEASES_MAX = 1;
 
 export interface PostgresStoreOptions {
   /** `postgres://…`, with several hosts separated by commas. */
   readonly url: string;
-  /** For reads; up to seven more are for moves, wake-ups, leases and other commits. */
+  /** Connections for reads. Up to seven more are used for moves, wake-ups, leases and other commits. */
   readonly connectionsMax: number;
   /** The lowest id of a new chamber, the same for all nodes; 1 by default. */
   readonly chamberIdMin?: number;
   /** Called once for each damaged stream. */
   readonly onDamage?: (damage: StreamDamaged) => void;
-  /** Called when a database that DATABASE_URL leads to can't be used as this log, and with undefined when one can. */
+  /** Called with the problem when a database of DATABASE_URL can't be used as this log, and with undefined when it can. */
   readonly onChecked?: (problem: Error | undefined) => void;
   /** Called when the database's clock has drifted from this machine's. */
   readonly onDrift?: (driftMillis: Millis) => void;
-  /** The time that has passed, which advances the clock between two readings; performance.now() by default. */
+  /** A monotonic clock, which advances the time between two readings; performance.now() by default. */
   readonly elapsed?: () => Millis;
 }
 
-/** Opens the store, and creates its schema in an empty database. Throws an Error of one line, without the password. */
+/** Opens the store, and creates its schema in an empty database. Throws a single-line Error without the password. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
   const opened = await onFirstConnection(options.url, async (client): Promise<Opened> => {
     await createIfEmpty(client);
@@ -60,7 +60,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 }
 
 export interface PostgresStore extends Store {
-  /** The database's: all nodes decide by one clock. */
+  /** The database's clock, by which all nodes decide. */
   readonly clock: DatabaseClock;
   readonly nodes: PostgresNodes;
   readonly withholding: PostgresWithholding;
@@ -75,13 +75,13 @@ interface Opened {
 
 function compose(options: PostgresStoreOptions, { logId, lastAt, through }: Opened): PostgresStore {
   const { url, onChecked = () => {}, onDrift, elapsed } = options;
-  const damages = new Damages(options.onDamage);
+  const damagedStreams = new DamagedStreams(options.onDamage);
   let checkTree: Parameters<PostgresNodes['checkConnections']>[0] = async () => {};
   const clock = new DatabaseClock({ run: (work) => connections.run(work), onDrift, elapsed });
   const checked: PoolOptions = {
     check: async (client) => {
       await requireSameLog(client, logId);
-      // The server may be another one, with another clock.
+      // The connection may lead to a different server, with a different clock.
       await clock.measureOn(client);
       await checkTree(tree.on(client));
     },
@@ -92,10 +92,10 @@ function compose(options: PostgresStoreOptions, { logId, lastAt, through }: Open
   };
   const connections = new Connections(url, options.connectionsMax, checked);
   const writes = new Writes(url, checked);
-  const commits = new Connections(url, COMMITS_MAX, { ...checked, silenceMillis: PATIENCE_MS });
-  const leases = new Connections(url, LEASES_MAX, { ...checked, silenceMillis: PATIENCE_MS });
+  const commits = new Connections(url, COMMITS_MAX, { ...checked, responseTimeoutMillis: RETRY_WINDOW_MS });
+  const leases = new Connections(url, LEASES_MAX, { ...checked, responseTimeoutMillis: RETRY_WINDOW_MS });
   const pools = [connections, writes.connections, commits, leases];
-  const tree = new PostgresPublishedTree({ logId, sql: connections, commits, damages });
+  const tree = new PostgresPublishedTree({ logId, sql: connections, commits, damagedStreams });
   const nodes = new PostgresNodes({
     logId,
     checkConnections: (check) => {
@@ -105,20 +105,20 @@ function compose(options: PostgresStoreOptions, { logId, lastAt, through }: Open
     leases,
     pools,
     onWithheld: () => withholding.checkSoon(),
-    // On the connections for reads, so that it delays no move.
+    // Uses the connections for reads, so that it delays no move.
     heads: async (streams) => {
       const asked = { streams, signatureKeys: [] };
-      return (await connections.run((client) => lookUp(client, asked, damages))).heads;
+      return (await connections.run((client) => lookUp(client, asked, damagedStreams))).heads;
     },
   });
   const log = new PostgresEventLog({
-    ...{ logId, sql: connections, commits, writes, damages, nodes, clock },
+    ...{ logId, sql: connections, commits, writes, damagedStreams, nodes, clock },
     seen: new SignatureFilter(0),
     chamberIdMin: options.chamberIdMin ?? 1,
     onOutdated: () => withholding.check(),
   });
   const withholding = new PostgresWithholding({
-    ...{ logId, sql: connections, log, damages, commits, through },
+    ...{ logId, sql: connections, log, damagedStreams, commits, through },
     onWritten: () => nodes.announceWithheld(),
   });
   return {

@@ -1,8 +1,8 @@
-// A log in PostgreSQL as one transaction of a program, without time limits, rolled back unless it is committed.
+// A log in PostgreSQL, which a program reads or writes in one transaction without time limits.
 import type { Client } from 'pg';
 import { DERIVED_TABLES } from '../sql/tables.ts';
 import type { NewLog, WholeLog, WritableLog } from '../sql/whole-log.ts';
-import { EVENT, EVENT_COLUMNS, unnested } from './arrays.ts';
+import { EVENT_COLUMN_NAMES, EVENT_COLUMNS, unnested } from './arrays.ts';
 import { Connections, connectFirst } from './connections.ts';
 import { POSTGRES } from './dialect.ts';
 import { readLastAt, readNow } from './meta.ts';
@@ -15,27 +15,27 @@ import { TABLES_WITH_TEXTS } from './withholding.ts';
 const ROWS_PER_PAGE = 500;
 const NO_LIMIT = 0;
 
-/** Reads everything as of one moment, even while nodes run. Throws an Error of one line, without the password. */
+/** Reads a consistent snapshot, even while nodes run. Throws a single-line Error without the password. */
 export async function readPostgresLog(url: string): Promise<WholeLog> {
   const { client, close } = await openTransaction(url, requireLog, 'REPEATABLE READ');
   return { ...wholeLogOn(client), close };
 }
 
-/** Nodes may keep running. Throws as above. */
+/** Opens the log for writing. Nodes may keep running. Throws a single-line Error without the password. */
 export async function openPostgresLog(url: string): Promise<WritableLog> {
   const { client, connections, close } = await openTransaction(url, requireLog);
   return {
     ...wholeLogOn(client),
     now: () => readNow(client),
     requireNoService: () => requireNoNode(client),
-    holdAppends: () => execute(client, 'LOCK TABLE events, tiles IN SHARE ROW EXCLUSIVE MODE'),
-    // On another connection, because readers may place lines too.
+    blockAppends: () => execute(client, 'LOCK TABLE events, tiles IN SHARE ROW EXCLUSIVE MODE'),
+    // Uses another connection, because readers may place lines too.
     async placeLines() {
       await placeLines(connections);
     },
     allowAppends: (isAllowed) => execute(client, isAllowed ? ALLOW_APPENDS : REFUSE_APPENDS),
     emptyDerivedTables: () => execute(client, `TRUNCATE ${[...DERIVED_TABLES, 'snapshots']}`),
-    // The trigger of `events` recognises stubs itself.
+    // The trigger on `events` recognizes stubs itself.
     allowStubs: () => {},
     commit: () => execute(client, 'COMMIT'),
     eraseBytes: async () => TABLES_WITH_TEXTS,
@@ -43,7 +43,7 @@ export async function openPostgresLog(url: string): Promise<WritableLog> {
   };
 }
 
-/** Throws as above, also if the database is not empty. */
+/** Creates a log in an empty database. Throws a single-line Error without the password. */
 export async function createPostgresLog(url: string): Promise<NewLog> {
   const { client, close } = await openTransaction(url, createSchema);
   let places = 0;
@@ -61,7 +61,7 @@ export async function createPostgresLog(url: string): Promise<NewLog> {
 
 interface Opened {
   readonly client: Client;
-  /** For other commits during the transaction. */
+  /** Connections for other commits during the transaction. */
   readonly connections: Connections;
   readonly close: () => Promise<void>;
 }
@@ -72,7 +72,7 @@ async function openTransaction(
   prepare: (client: Client) => Promise<void>,
   isolation?: string,
 ): Promise<Opened> {
-  const connections = new Connections(url, 1, { silenceMillis: NO_LIMIT });
+  const connections = new Connections(url, 1, { responseTimeoutMillis: NO_LIMIT });
   const client = await connectFirst(connections, url, async (first) => {
     await requireServer(first);
     await begin(first, isolation);
@@ -94,7 +94,7 @@ function wholeLogOn(client: Client): Omit<WholeLog, 'close'> {
     pages: (text) => pagesOf(client, text),
     run: (script) => execute(client, script),
     survivesErrors: false,
-    checkOwn: (report, badStreams) => checkPlaces(client, report, badStreams),
+    checkDatabase: (report, badStreams) => checkPlaces(client, report, badStreams),
     lastAt: () => readLastAt(client),
   };
 }
@@ -109,17 +109,17 @@ async function* pagesOf<Row>(client: Client, text: string): AsyncGenerator<reado
   await client.query('CLOSE pages');
 }
 
-/** One running node always holds the publisher's lease, which ends seconds after the last node. */
+/** While nodes run, one of them holds the publisher's lease, which expires seconds after the last node has stopped. */
 async function requireNoNode(client: Client): Promise<void> {
   const { rows } = await client.query(
     "SELECT 1 FROM leases WHERE ends_at BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 minute'",
   );
-  if (rows.length > 0) throw new Error('a node runs on the log, or ran seconds ago: stop all nodes first');
+  if (rows.length > 0) throw new Error('a node is running on the log, or was seconds ago: stop all nodes first');
 }
 
 const ALLOW_APPENDS = `DROP TRIGGER IF EXISTS ${MOVED_TRIGGER} ON events`;
 
-/** With this code the nodes return 503; a statement trigger also fires for their clocks, which insert nothing. */
+/** The nodes map this error code to 503. A statement trigger also fires for their clock writes, which insert no event. */
 const REFUSE_APPENDS = `
 CREATE OR REPLACE FUNCTION refuse_moved() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN RAISE EXCEPTION 'the log has moved' USING ERRCODE = 'object_not_in_prerequisite_state'; END $$;
@@ -129,4 +129,4 @@ const INSERT_LINES = `
 WITH rows AS MATERIALIZED (SELECT * FROM ${unnested(EVENT_COLUMNS, 2)}), placed AS (
   INSERT INTO places SELECT $1::bigint + place, stream, event_id FROM rows
 )
-INSERT INTO events (${EVENT}) SELECT ${EVENT} FROM rows`;
+INSERT INTO events (${EVENT_COLUMN_NAMES}) SELECT ${EVENT_COLUMN_NAMES} FROM rows`;

@@ -1,7 +1,7 @@
-// Withholding in PostgreSQL, which any number of nodes share. The transaction locks `events` against appends and snapshots, for as long as
-// its statements take: sql/withholding.ts argues why no text comes back. Other nodes learn of it by a wake-up, which carries no data and
-// may be lost, so each node also asks for the last number every second. The bytes leave the server's files when the operator runs VACUUM
-// FULL on TABLES_WITH_TEXTS.
+// Withholding in PostgreSQL, which any number of nodes share. While its statements run, the transaction locks `events` against appends and
+// snapshots; sql/withholding.ts explains why no withheld text returns. Other nodes learn of the withholding from a wake-up, which may be lost,
+// so each node also queries the last number every second. The bytes are removed from the server's files when the operator runs VACUUM FULL
+// on TABLES_WITH_TEXTS.
 import type { Client } from 'pg';
 import { detach, repeat } from '../../process/detach.ts';
 import type { RestatedStub } from '../sql/restated-stubs.ts';
@@ -17,11 +17,11 @@ import { POSTGRES } from './dialect.ts';
 import { readLogId } from './requirements.ts';
 import { begin } from './session.ts';
 
-/** For VACUUM FULL, which removes the bytes of replaced rows. */
+/** The tables that hold agents' texts. VACUUM FULL removes the bytes of their replaced rows. */
 export const TABLES_WITH_TEXTS: readonly string[] = ['events', TABLES.chamber.name, TABLES.idea.name, SNAPSHOTS.name];
 
 const CONFIRM_INTERVAL_MS = 1_000;
-/** Appends wait behind the request for the lock. */
+/** Appends queue behind the lock request. */
 const LOCK_WAIT_MS = 2_000;
 
 interface Parts extends WithholdingParts {
@@ -37,7 +37,7 @@ export class PostgresWithholding extends SqlWithholding {
   readonly erasure = NOTHING_PENDING;
   readonly #parts: Parts;
   readonly #stop: () => void;
-  /** By performance.now(), before the question whose answer confirmed `through`. */
+  /** The performance.now() before the query that confirmed `through` was sent. */
   #confirmedAt = performance.now();
   #checking: Promise<void> | undefined;
 
@@ -57,13 +57,13 @@ export class PostgresWithholding extends SqlWithholding {
       await this.check();
     } catch {
       if (performance.now() - this.#confirmedAt < WITHHELD_UNCONFIRMED_MS_MAX) return;
-      // What is read from now on is confirmed, or dropped, after as long again.
+      // Data that is read from now on is confirmed or dropped within the same period.
       this.#confirmedAt = performance.now();
       this.announceUnknown();
     }
   }
 
-  /** Announces what other processes have withheld. */
+  /** Announces the withholdings of other processes. */
   async check(): Promise<void> {
     this.#checking ??= this.#check().finally(() => {
       this.#checking = undefined;
@@ -73,7 +73,7 @@ export class PostgresWithholding extends SqlWithholding {
 
   async #check(): Promise<void> {
     const { sql } = this.#parts;
-    const askedAt = performance.now();
+    const sentAt = performance.now();
     const last = await lastNumber(sql);
     if (last > this.through) {
       const rows = await sql.query<{ readonly stream: string }>(
@@ -82,7 +82,7 @@ export class PostgresWithholding extends SqlWithholding {
       );
       this.announce(new Set(rows.map(({ stream }) => toStream(stream))), last);
     }
-    this.#confirmedAt = askedAt;
+    this.#confirmedAt = sentAt;
   }
 
   protected async write(plan: WithholdPlan): Promise<boolean> {
@@ -90,7 +90,7 @@ export class PostgresWithholding extends SqlWithholding {
       return await this.#parts.commits.run((client) => this.#writeOn(client, withholdStatements(POSTGRES, plan)));
     } finally {
       this.#parts.onWritten();
-      // The commit may have succeeded without a result.
+      // The commit may have succeeded even if its result was lost.
       await this.check().catch(() => {});
     }
   }

@@ -1,13 +1,13 @@
-// The callbacks of agents in a relational database.
+// Stores agents' callbacks in a relational database.
 import type { Millis } from '../../vocabulary/values.ts';
 import type {
   CallbackMembership,
   CallbackStore,
-  PlayedChamber,
+  ChamberMember,
+  ChamberWithTurns,
+  MemberSelector,
   RememberedSignature,
-  Removal,
-  SeatedMember,
-  Seats,
+  RemovalReason,
   StoredCallback,
 } from '../callbacks.ts';
 import { decodeChamber, decodeTurns } from './listing-json.ts';
@@ -15,7 +15,7 @@ import { type MembershipRow, memberOf } from './memberships.ts';
 import { type Columns, type Dialect, jsonRows, type Sql, type SqlValue } from './sql.ts';
 import { CALLBACK_SIGNATURES, CALLBACKS, upsert } from './tables.ts';
 
-/** Runs a durable statement, and returns the number of rows that it changed. */
+/** Runs a durable statement, and returns the number of changed rows. */
 export type Change = (text: string, values: readonly SqlValue[]) => Promise<number>;
 
 interface CallbackRow {
@@ -69,28 +69,28 @@ export class SqlCallbacks implements CallbackStore {
     return (await this.#sql.query<MemberRow>(MEMBERSHIPS, [after.did, after.chamberId, limit])).map(toMember);
   }
 
-  async listPlayed(chamberIds: readonly number[]): Promise<readonly PlayedChamber[]> {
+  async listChambersWithTurns(chamberIds: readonly number[]): Promise<readonly ChamberWithTurns[]> {
     const listed = jsonRows(
       LISTED,
       chamberIds.map((chamber) => ({ chamber })),
     );
-    const rows = await this.#sql.query<PlayedRow>(played(this.#sql.dialect), [listed]);
+    const rows = await this.#sql.query<ChamberWithTurnsRow>(chambersWithTurns(this.#sql.dialect), [listed]);
     return rows.map(({ listing, turn }) => ({
       chamber: decodeChamber(listing),
       turns: turn === null ? null : decodeTurns(turn),
     }));
   }
 
-  async listSeated(seats: readonly Seats[]): Promise<readonly SeatedMember[]> {
-    const listed = seats.map(({ chamberId, turnOrder }) => ({ chamber: chamberId, turn: turnOrder }));
-    const rows = await this.#sql.query<SeatedRow>(seated(this.#sql.dialect), [jsonRows(SEATS, listed)]);
+  async listMembers(selectors: readonly MemberSelector[]): Promise<readonly ChamberMember[]> {
+    const listed = selectors.map(({ chamberId, turnOrder }) => ({ chamber: chamberId, turn: turnOrder }));
+    const rows = await this.#sql.query<SelectedRow>(selected(this.#sql.dialect), [jsonRows(SELECTORS, listed)]);
     return rows.map((row) => ({ chamberId: row.chamber_id, member: memberOf(row.did, row) }));
   }
 }
 
 type MemberRow = Readonly<{ did: string; chamber_id: number }>;
-type SeatedRow = MemberRow & Pick<MembershipRow, 'turn_order' | 'has_committed' | 'has_revealed'>;
-type PlayedRow = Readonly<{ listing: string; turn: string | null }>;
+type SelectedRow = MemberRow & Pick<MembershipRow, 'turn_order' | 'has_committed' | 'has_revealed'>;
+type ChamberWithTurnsRow = Readonly<{ listing: string; turn: string | null }>;
 
 function toMember({ did, chamber_id: chamberId }: MemberRow): CallbackMembership {
   return { did, chamberId };
@@ -98,7 +98,6 @@ function toMember({ did, chamber_id: chamberId }: MemberRow): CallbackMembership
 
 function toCallback(row: CallbackRow): StoredCallback {
   const { did, url, since, succeeded_at: succeededAt, failures, last_at: at, last_status: status, removed } = row;
-  // Only this class writes the column.
   return {
     did,
     url,
@@ -106,7 +105,8 @@ function toCallback(row: CallbackRow): StoredCallback {
     succeededAt,
     failures,
     last: at === null ? null : { at, status },
-    removed: removed as Removal | null,
+    // Only this class writes the column.
+    removed: removed as RemovalReason | null,
   };
 }
 
@@ -147,12 +147,12 @@ const MEMBERSHIPS = `SELECT did, chamber_id FROM callbacks JOIN members USING (d
   WHERE did >= $1 AND (did > $1 OR chamber_id > $2) AND url IS NOT NULL AND is_open ORDER BY did, chamber_id LIMIT $3`;
 
 const LISTED: Columns = { chamber: 'integer' };
-const SEATS: Columns = { chamber: 'integer', turn: 'integer' };
+const SELECTORS: Columns = { chamber: 'integer', turn: 'integer' };
 
-const played = ({ listed }: Dialect) => `SELECT listing, turn FROM ${listed('$1', LISTED)}
+const chambersWithTurns = ({ listed }: Dialect) => `SELECT listing, turn FROM ${listed('$1', LISTED)}
   JOIN chambers ON chambers.chamber_id = chamber LEFT JOIN turns ON turns.chamber_id = chamber`;
 
-const seated = ({ listed }: Dialect) => `SELECT did, chamber_id, turn_order, has_committed, has_revealed
-  FROM ${listed('$1', SEATS)}
+const selected = ({ listed }: Dialect) => `SELECT did, chamber_id, turn_order, has_committed, has_revealed
+  FROM ${listed('$1', SELECTORS)}
   JOIN members ON chamber_id = chamber JOIN callbacks USING (did)
   WHERE (turn IS NULL OR turn_order = turn) AND is_open AND url IS NOT NULL`;

@@ -1,18 +1,18 @@
-// Copies a log to a database of either kind: its lines in their order, its logId, and everything else that is not derived, byte
-// for byte. The derived tables are rebuilt from the lines, which are verified on the way.
+// Copies a log to a database of either kind: its lines in order, its logId, and everything else that is not derived, byte for
+// byte. The derived tables are rebuilt from the lines, which are verified in the process.
 //
-// Why history can't fork, wherever a copy is interrupted:
+// Why history can't fork, no matter where a copy is interrupted:
 // 1. The source is locked against appends before its first row is read.
-// 2. The target is one uncommitted transaction, or a file of another name, until it is complete and equal to the source: no
+// 2. Until the target is complete and equal to the source, it is an uncommitted transaction or a file with another name, so no
 //    service can start on it.
-// 3. The source is marked as moved before the target appears, and a marked source never takes another event.
-// So a service can start on the source until it is marked, on the target once it has appeared, and on neither in between. In that
-// case the operator repeats the copy: the source is unchanged except for its mark, and no target exists.
+// 3. The source is marked as moved before the target appears, and a marked source never accepts another event.
+// So a service can start on the source until it is marked, on the target once it has appeared, and on neither in between. After an
+// interruption in between, the operator repeats the copy: only the mark of the source has changed, and no target exists.
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { CLOCK_HIGH_WATER_MARK } from '../clock-reset.ts';
 import { MOVED_TO } from '../log-id.ts';
-import { foldLog } from './fold.ts';
+import { rebuildDerivedTables } from './rebuild-derived-tables.ts';
 import { jsonRows, type SqlValue, type Table, toStream } from './sql.ts';
 import { findTreeFault } from './stored-tree.ts';
 import { columnsOf, insertListed, KEPT_TABLES, META, type Row } from './tables.ts';
@@ -34,38 +34,38 @@ export interface CopySummary {
 
 interface Move {
   readonly source: WritableLog;
-  /** Called once nothing else can move the source. */
+  /** Called once no other program can move the source. */
   readonly openTarget: () => Promise<NewLog>;
-  /** The target's name, for people. */
-  readonly place: string;
+  /** The target's name in messages. */
+  readonly location: string;
 }
 
-/** Throws an Error of one line. */
-export async function moveLog({ source, openTarget, place }: Move): Promise<CopySummary> {
-  await source.holdAppends();
+/** Throws a single-line Error. */
+export async function moveLog({ source, openTarget, location }: Move): Promise<CopySummary> {
+  await source.blockAppends();
   await source.placeLines();
   const movedTo = await readMeta(source, MOVED_TO);
-  if (movedTo !== undefined && movedTo !== place) throw new Error(`the log has moved to ${movedTo} already`);
+  if (movedTo !== undefined && movedTo !== location) throw new Error(`the log has already moved to ${movedTo}`);
   const target = await openTarget();
   try {
     const written = await fingerprint(source, target);
-    await foldLog(target, { into: 'stored', onFault: throwFault });
+    await rebuildDerivedTables(target, { into: 'stored', onFault: throwFault });
     const fault = await findTreeFault(target);
     if (fault !== undefined) throwFault(fault);
     await target.flush();
     const found = await fingerprint(target);
     if (found.digest !== written.digest) throw new Error('the copy differs from its source');
-    await writeMeta(source, MOVED_TO, place);
+    await writeMeta(source, MOVED_TO, location);
     await source.allowAppends(false);
     await source.commit();
     await target.commit();
-    return { movedTo: place, events: written.events };
+    return { movedTo: location, events: written.events };
   } finally {
     await target.close();
   }
 }
 
-/** The digest covers every row, and an event's place. The rows are written to `target` on the way. */
+/** Computes a digest of every row and of each event's place. Writes the rows to `target`, if there is one. */
 async function fingerprint(
   log: WholeLog,
   target?: NewLog,
@@ -90,7 +90,7 @@ async function fingerprint(
   return { events, digest: sum.digest };
 }
 
-/** Adds hashes up, because the databases order the rows of other tables differently. */
+/** Adds up hashes, because the databases return the rows of tables other than `events` in different orders. */
 class RowSum {
   #sum = 0n;
 
@@ -114,12 +114,12 @@ function requireIntact({ stream, event_id, line, nodes, line_crc, nodes_crc }: W
   throw new Error(`event ${event_id} of ${stream} fails its checksum: chambers fsck reports the damage`);
 }
 
-/** Facts about the database rather than the log. */
+/** Names in `meta` that describe the database rather than the log. */
 const OWN_META = ['schema_version', 'copied_through', ERASURE_PENDING, MOVED_TO, CLOCK_HIGH_WATER_MARK].map(
   (name) => `'${name}'`,
 );
 
-/** The log's time is stored explicitly: in the target, the last line is not always the latest one. */
+/** Adds the log's time explicitly, because in the target the last line is not always the latest one. */
 async function* keptRows(log: WholeLog, table: Table): AsyncGenerator<readonly Row[]> {
   const columns = table.columns.map(({ name }) => name);
   const condition = table === META ? `WHERE name NOT IN (${OWN_META})` : '';

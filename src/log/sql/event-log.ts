@@ -1,9 +1,9 @@
-// What both drivers' event logs share: all reads, and the snapshots. A driver adds its append.
+// The parts that both drivers' event logs share: all reads, and the snapshots. Each driver adds its append.
 import { crc32 } from 'node:zlib';
 import { STATE_VERSION } from '../../../projections/snapshot.ts';
 import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
 import type { NodeRef } from '../../crypto/merkle.ts';
-import { type Damages, matchesChecksum, type StoredNodes, type StreamDamaged } from '../damage.ts';
+import { type DamagedStreams, matchesChecksum, type StoredNodes, type StreamDamaged } from '../damage.ts';
 import {
   ALL_CHAMBERS,
   type AppendBatch,
@@ -23,8 +23,8 @@ import { type Row, SNAPSHOTS, upsert } from './tables.ts';
 export interface EventLogParts {
   readonly logId: string;
   readonly sql: Sql;
-  readonly damages: Damages;
-  /** Signatures that this process has seen in the log. */
+  readonly damagedStreams: DamagedStreams;
+  /** The signatures that this process has seen in the log. */
   readonly seen: SignatureFilter;
   readonly chamberIdMin: number;
 }
@@ -36,45 +36,45 @@ export interface StoredLine {
   readonly line_crc: number | null;
 }
 
-export function damageIn(
-  damages: Damages,
+export function findDamage(
+  damagedStreams: DamagedStreams,
   { stream, event_id, line, line_crc }: StoredLine,
 ): StreamDamaged | undefined {
   if (matchesChecksum(line, line_crc)) return undefined;
-  return damages.note(toStream(stream), event_id, `event ${event_id} fails its checksum`);
+  return damagedStreams.record(toStream(stream), event_id, `event ${event_id} fails its checksum`);
 }
 
 export abstract class SqlEventLog implements EventLog {
   readonly readQueue = new ReadQueue();
   readonly logId: string;
-  readonly damages: Damages;
+  readonly damagedStreams: DamagedStreams;
   readonly #parts: EventLogParts;
   readonly #statements: ReturnType<typeof statementsFor>;
 
   constructor(parts: EventLogParts) {
     this.logId = parts.logId;
-    this.damages = parts.damages;
+    this.damagedStreams = parts.damagedStreams;
     this.#parts = parts;
     this.#statements = statementsFor(parts.sql.dialect);
   }
 
   abstract append(batch: AppendBatch): Promise<AppendResult>;
   abstract find(signatureKeys: readonly string[]): Promise<AppendResult['found']>;
-  /** Assigns places to the lines that have none; returns false if some can't get one now. */
+  /** Assigns places to the lines that have none. Returns false if some lines can't get a place now. */
   protected abstract placeLines(): Promise<boolean>;
-  /** The error for an event that may be in the log and can't get a place now. */
+  /** Returns the error for an event that may be in the log but can't get a place now. */
   protected abstract unplaced(): Error;
-  /** The rows of a query of lines ordered by a column, up to the row with which they reach PAGE_BYTES. */
+  /** Runs a query for lines, ordered by a column, and returns the rows up to the one that reaches PAGE_BYTES. */
   protected abstract readLines<Row extends StoredLine>(
     order: 'event_id' | 'place',
     text: string,
     values: readonly SqlValue[],
   ): Promise<readonly Row[]>;
-  /** For snapshots, whose loss costs only time. */
+  /** Changes snapshots, whose loss costs only time. */
   protected abstract write(text: string, values: readonly SqlValue[]): Promise<unknown>;
 
-  mayHold(signatureKey: string): boolean {
-    return signatureKey.length === HIDDEN_KEY_CHARS || this.#parts.seen.mayHold(signatureKey);
+  mayContain(signatureKey: string): boolean {
+    return signatureKey.length === HIDDEN_KEY_CHARS || this.#parts.seen.mayContain(signatureKey);
   }
 
   #key(stream: StreamId): string | number {
@@ -97,7 +97,7 @@ export abstract class SqlEventLog implements EventLog {
     const rows = await this.readLines<StoredLine>('event_id', this.#statements.page, [this.#key(stream), after, limit]);
     for (const [index, { event_id: eventId }] of rows.entries()) {
       const expected = after + index + 1;
-      if (eventId !== expected) throw this.damages.note(stream, expected, `event ${expected} is missing`);
+      if (eventId !== expected) throw this.damagedStreams.record(stream, expected, `event ${expected} is missing`);
     }
     return { ndjson: this.#join(rows), count: rows.length };
   }
@@ -113,7 +113,7 @@ export abstract class SqlEventLog implements EventLog {
   #join(rows: readonly StoredLine[]): Buffer {
     const parts: Buffer[] = [];
     for (const row of rows) {
-      const damage = damageIn(this.damages, row);
+      const damage = findDamage(this.damagedStreams, row);
       if (damage !== undefined) throw damage;
       parts.push(row.line, LINE_BREAK);
     }
@@ -141,8 +141,9 @@ export abstract class SqlEventLog implements EventLog {
     const byEvent = new Map(rows.map((row) => [row.event_id, row]));
     return refs.map((ref) => {
       const stored = byEvent.get(ref.eventId);
-      if (stored === undefined) throw this.damages.note(chamberId, ref.eventId, `event ${ref.eventId} is missing`);
-      return this.damages.nodeIn(chamberId, ref, stored);
+      if (stored === undefined)
+        throw this.damagedStreams.record(chamberId, ref.eventId, `event ${ref.eventId} is missing`);
+      return this.damagedStreams.requireNode(chamberId, ref, stored);
     });
   }
 
@@ -161,7 +162,7 @@ export abstract class SqlEventLog implements EventLog {
 }
 
 const LINE_BREAK = Buffer.from('\n');
-/** Bounds the account lines that a page over all chambers skips: places have no gaps. */
+/** Limits the account lines that a page over all chambers skips. */
 const PLACES_PER_PAGE = 4_000;
 
 const EVENT_IDS: Columns = { event: 'integer' };
@@ -185,7 +186,7 @@ export function upsertSnapshots(source: string): string {
 
 export const WRITE_SNAPSHOT = upsertSnapshots('VALUES ($1, $2, $3, $4, $5, $6)');
 
-/** In the order of the columns. */
+/** The properties are in column order, on which snapshotValues relies. */
 export function snapshotRow(stream: StreamId, { eventId, leaf, state }: Snapshot): Row {
   return { stream: String(stream), event_id: eventId, version: STATE_VERSION, leaf, state, crc: crc32(state) };
 }

@@ -1,15 +1,21 @@
-// Checks a whole log against its raw lines, read-only and while services run on it: every line and its columns, the derived tables, the
-// registrations, the published tree, the logId, and what is specific to the database.
+// Checks a whole log against its raw lines, read-only, even while services run on it: every line and its columns, the derived tables, the
+// registrations, the withheld lines, the published tree, the logId, and the database itself.
 import { LOG_ID } from '../../vocabulary/values.ts';
 import type { Fault, FsckSummary } from '../stored-stream.ts';
 import type { StreamId } from '../stream-id.ts';
-import { FOLDED_REGISTRATIONS, FOLDED_STUBS, type FoldSummary, foldLog, temporary } from './fold.ts';
+import {
+  FOLDED_REGISTRATIONS,
+  FOLDED_STUBS,
+  rebuildDerivedTables,
+  temporaryTable,
+  type VerifiedLog,
+} from './rebuild-derived-tables.ts';
 import { type Table, toStream } from './sql.ts';
 import { findTreeFault } from './stored-tree.ts';
 import { TABLES } from './tables.ts';
 import { readMeta, type WholeLog } from './whole-log.ts';
 
-/** Reports faults that have a position first, in the order of the log; for each stream only the first fault. */
+/** Reports the first fault in the lines of each stream. Faults with a position come first, in the order of the log. */
 export async function fsck(log: WholeLog, report: (fault: Fault) => void): Promise<FsckSummary> {
   const logId = (await readMeta(log, 'log_id')) ?? '';
   const check = new Fsck(log);
@@ -23,7 +29,7 @@ export async function fsck(log: WholeLog, report: (fault: Fault) => void): Promi
 
 class Fsck {
   readonly faults: Fault[] = [];
-  folded: FoldSummary = { events: 0, chambers: 0, accounts: 0, badStreams: new Set() };
+  folded: VerifiedLog = { events: 0, chambers: 0, accounts: 0, badStreams: new Set() };
   readonly #log: WholeLog;
 
   constructor(log: WholeLog) {
@@ -33,14 +39,14 @@ class Fsck {
   async run(hasLogId: boolean): Promise<void> {
     const log = this.#log;
     const isFolded = await this.#read('the lines', async () => {
-      this.folded = await foldLog(log, { into: 'temporary', onFault: (fault) => this.faults.push(fault) });
+      this.folded = await rebuildDerivedTables(log, { into: 'temporary', onFault: (fault) => this.faults.push(fault) });
     });
     if (isFolded) {
       await this.#read('the derived tables', async () => {
-        for (const table of Object.values(TABLES)) await this.#compare(differences(table), notTheLogs(table.name));
+        for (const table of Object.values(TABLES)) await this.#compare(differences(table), mismatchOf(table.name));
         await this.#compare(
           `SELECT stream, event_id FROM snapshots EXCEPT SELECT CAST(stream AS text), event_id FROM ${log.dialect.lines}`,
-          notTheLogs('snapshots'),
+          mismatchOf('snapshots'),
         );
       });
       await this.#read('the registrations', async () => {
@@ -61,12 +67,15 @@ class Fsck {
       await this.#read('the withheld lines', async () => {
         const [numbered, stubs] = ['withheld', FOLDED_STUBS.name].map((from) => `SELECT stream, event_id FROM ${from}`);
         await this.#compare(`${stubs} EXCEPT ${numbered}`, 'its line is a stub that has no number in table withheld');
-        await this.#compare(`${numbered} EXCEPT ${stubs}`, 'table withheld numbers it, and its line is not a stub');
+        await this.#compare(
+          `${numbered} EXCEPT ${stubs}`,
+          'it has a number in table withheld, but its line is not a stub',
+        );
         const [row] = await log.query<{ readonly count: number; readonly last: number }>(NUMBERS);
-        if (row !== undefined && row.count !== row.last) this.note('table withheld lacks a number');
+        if (row !== undefined && row.count !== row.last) this.note('the numbers in table withheld have a gap');
       });
     }
-    await this.#read('the file', () => log.checkOwn((fault) => this.faults.push(fault), this.folded.badStreams));
+    await this.#read('the file', () => log.checkDatabase((fault) => this.faults.push(fault), this.folded.badStreams));
     if (!hasLogId) return;
     await this.#read('the published tree', async () => {
       const fault = await findTreeFault(log);
@@ -74,7 +83,7 @@ class Fsck {
     });
   }
 
-  /** A damaged file may fail in any pass: the others still run. Returns whether this one succeeded. */
+  /** Notes the error of a pass that a damaged file fails, so that the other passes still run. Returns whether this pass succeeded. */
   async #read(what: string, pass: () => Promise<void>): Promise<boolean> {
     try {
       await pass();
@@ -90,7 +99,7 @@ class Fsck {
     this.faults.push({ position: null, stream, eventId, problem });
   }
 
-  /** Skips bad streams: the fault in their lines says enough. */
+  /** Notes the problem for each row that the query returns, except in bad streams, whose lines have a reported fault. */
   async #compare(query: string, problem: string): Promise<void> {
     const rows = await this.#log.query<{ readonly stream: string; readonly event_id: number | null }>(query);
     for (const { stream, event_id: eventId } of rows) {
@@ -105,16 +114,16 @@ class Fsck {
 
 const NUMBERS = 'SELECT count(*) AS count, coalesce(max(number), 0) AS last FROM withheld';
 
-const STRAY = 'an e-mail address, a callback or a signature is kept of a registration that is not in the log';
+const STRAY = 'an e-mail address, a callback or a signature is stored for a registration that is not in the log';
 
-function notTheLogs(table: string): string {
+function mismatchOf(table: string): string {
   return `table ${table} does not match the log: run chambers rebuild`;
 }
 
 /** Selects the chambers whose stored rows differ from the folded ones. */
 function differences(table: Table): string {
   const columns = table.columns.map(({ name }) => name);
-  const [stored, folded] = [table, temporary(table)].map(({ name }) => `SELECT ${columns} FROM ${name}`);
+  const [stored, folded] = [table, temporaryTable(table)].map(({ name }) => `SELECT ${columns} FROM ${name}`);
   return `SELECT DISTINCT CAST(chamber_id AS text) AS stream, NULL AS event_id FROM (
     SELECT * FROM (${stored} EXCEPT ${folded}) AS stored UNION ALL SELECT * FROM (${folded} EXCEPT ${stored}) AS folded) AS rows`;
 }

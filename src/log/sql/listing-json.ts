@@ -1,19 +1,19 @@
-// The JSON in rows of chambers, ideas and turns. A chamber without the features of later releases has the same row as in earlier ones: its
-// phases end at its deadlines only, and everybody may join. Members are written in a fixed order, because their order in a state depends on
-// its origin (command, line or snapshot), and a rebuild must yield the same bytes.
+// The JSON columns of chambers, ideas and turns. A chamber that uses no later feature has the same row as in earlier releases. Properties are
+// written in a fixed order, because their order in a state depends on its origin (command, line or snapshot), and a rebuild must produce the
+// same bytes.
 import type { ChamberListing } from '../../../projections/listings.ts';
 import type { PhaseEnds } from '../../../projections/phase.ts';
 import { NO_TURNS, type Turns } from '../../../projections/turn.ts';
 import type { IdeaView } from '../../../projections/views.ts';
 import { DEADLINES } from '../../vocabulary/values.ts';
 
-/** Earlier releases wrote the table's name. */
+/** Earlier releases wrote the table's name into the JSON. */
 const TABLE = 'chambers';
 
-type NewMembers = Pick<ChamberListing, 'ends' | 'rounds' | 'movesPerTurn' | 'isRestricted' | 'minMembers'>;
+type LaterChamberProperties = Pick<ChamberListing, 'ends' | 'rounds' | 'movesPerTurn' | 'isRestricted' | 'minMembers'>;
 
-/** Lacks members with the values that they had in earlier releases. */
-type StoredChamber = Omit<ChamberListing, 'kind' | keyof NewMembers> & Partial<NewMembers>;
+/** Omits later properties that have their default values. */
+type StoredChamber = Omit<ChamberListing, 'kind' | keyof LaterChamberProperties> & Partial<LaterChamberProperties>;
 
 export function encodeChamber(listing: ChamberListing): string {
   const { rounds, movesPerTurn, isRestricted, minMembers } = listing;
@@ -40,7 +40,7 @@ function inOrder(ends: PhaseEnds): PhaseEnds {
   return Object.fromEntries(DEADLINES.map((name) => [name, ends[name]])) as PhaseEnds;
 }
 
-/** The members are written out because a list decodes 200 chambers, and spreading each would take several times as long. */
+/** Lists the properties explicitly, because a list decodes 200 chambers, and spreading each would take several times as long. */
 export function decodeChamber(text: string): ChamberListing {
   const stored = JSON.parse(text) as StoredChamber;
   return {
@@ -62,10 +62,10 @@ export function decodeChamber(text: string): ChamberListing {
   };
 }
 
-type PolledMembers = Pick<IdeaView, 'version' | 'withdrawn' | 'stances'>;
+type LaterIdeaProperties = Pick<IdeaView, 'version' | 'withdrawn' | 'stances'>;
 
-/** An idea that was not amended or withdrawn and has no stances is stored exactly as by earlier releases. */
-type StoredIdea = Omit<IdeaView, keyof PolledMembers> & Partial<PolledMembers>;
+/** An idea that was not amended or withdrawn and has no stances is stored as in earlier releases. */
+type StoredIdea = Omit<IdeaView, keyof LaterIdeaProperties> & Partial<LaterIdeaProperties>;
 
 export function encodeIdea({ version, withdrawn, stances, ...idea }: IdeaView): string {
   const stored: StoredIdea = {
@@ -77,7 +77,7 @@ export function encodeIdea({ version, withdrawn, stances, ...idea }: IdeaView): 
   return JSON.stringify(stored);
 }
 
-/** What the row of a withdrawn idea contains and no other: a quotation mark within a text is escaped. */
+/** Occurs only in the row of a withdrawn idea, because quotation marks within texts are escaped. */
 export const WITHDRAWN_MARK = ',"withdrawn":true';
 
 const NO_STANCES: IdeaView['stances'] = { for: 0, against: 0, undecided: 0, outdated: 0 };
@@ -101,7 +101,7 @@ export function encodeTurns(turns: Turns): string {
   return JSON.stringify(isPlain(turns) ? plain : whole);
 }
 
-/** Whether the turns say only whose turn it is and since when. */
+/** Whether the turns state only whose turn it is and since when. */
 function isPlain({ silent, spoken, missed }: Turns): boolean {
   return silent === 0 && spoken === null && missed.length === 0;
 }

@@ -1,5 +1,5 @@
-// The read model's queries over the derived tables. Each reads about as many rows as it returns, by an index; conditions that are always
-// true (`> ''`) make SQLite search instead of scan.
+// The read model's queries over the derived tables. Each uses an index to read about as many rows as it returns. Conditions that are always
+// true (`> ''`) make SQLite search an index instead of scanning a table.
 import type { ChamberListing } from '../../../projections/listings.ts';
 import type { Membership } from '../../../projections/todo.ts';
 import type { AgentRecord, IdeaView } from '../../../projections/views.ts';
@@ -11,7 +11,7 @@ import { type Columns, type Dialect, jsonRows, type Sql, type SqlValue } from '.
 
 const CHAMBERS = 'SELECT listing FROM chambers WHERE chamber_id < $1 ORDER BY chamber_id DESC LIMIT $2';
 
-/** projections/phase.ts in SQL, over `chambers` at the time $3. */
+/** The SQL form of projections/phase.ts; $3 is the current time. */
 const IN_PHASE: Readonly<Record<Phase, string>> = {
   LOBBY: 'NOT is_committed AND lobby_deadline > $3',
   PROPOSAL: 'NOT is_committed AND lobby_deadline <= $3 AND proposal_deadline > $3',
@@ -21,7 +21,7 @@ const IN_PHASE: Readonly<Record<Phase, string>> = {
   COMMITTED: 'is_committed AND CAST($3 AS bigint) IS NOT NULL',
 };
 
-/** Finds the ids first; SQLite has an index that contains the deadlines too. */
+/** Finds the ids first, because SQLite has an index that also contains the deadlines. */
 const chambersIn = (phase: Phase) => `SELECT listing FROM chambers WHERE chamber_id IN (
     SELECT chamber_id FROM chambers WHERE chamber_id < $1 AND ${IN_PHASE[phase]} ORDER BY chamber_id DESC LIMIT $2)
   ORDER BY chamber_id DESC`;
@@ -62,11 +62,11 @@ const withIdea = ({ listed }: Dialect) => `SELECT chamber AS chamber_id FROM ${l
   WHERE EXISTS (SELECT 1 FROM ideas
     WHERE creator_did = $2 AND ideas.chamber_id = chamber AND view NOT LIKE '%${WITHDRAWN_MARK}%')`;
 
-const SEATS: Columns = { chamber: 'integer', turn: 'integer' };
+const POSITIONS: Columns = { chamber: 'integer', turn: 'integer' };
 
 const membersAt = ({ listed }: Dialect) => `SELECT (
     SELECT did FROM members WHERE chamber_id = chamber AND turn_order = turn) AS did
-  FROM ${listed('$1', SEATS)} ORDER BY place`;
+  FROM ${listed('$1', POSITIONS)} ORDER BY place`;
 
 type AgentRecordRow = Readonly<Record<'chambers' | 'newest' | 'proposed' | 'graduated', number>>;
 
@@ -96,7 +96,7 @@ export class Lists implements ReadModel {
   }
 
   async findIdea(ticker: string, chamberId: number | undefined): Promise<IdeaView | undefined> {
-    // PostgreSQL's text can't contain it.
+    // PostgreSQL's text can't contain U+0000.
     if (ticker.includes('\0')) return undefined;
     const lowerCase = ticker.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
     const [found] =
@@ -132,7 +132,7 @@ export class Lists implements ReadModel {
   async listMembersAt(positions: readonly MemberPosition[]): Promise<readonly (string | null)[]> {
     const listed = positions.map(([chamber, turn]) => ({ chamber, turn }));
     const rows = await this.#sql.query<{ readonly did: string | null }>(membersAt(this.#sql.dialect), [
-      jsonRows(SEATS, listed),
+      jsonRows(POSITIONS, listed),
     ]);
     return rows.map(({ did }) => did);
   }

@@ -1,10 +1,9 @@
-// What an operator does to a whole log: rebuild what follows from the lines, continue under a new logId, reset the clock.
+// An operator's maintenance of a whole log: rebuild the derived data, continue under a new logId, reset the clock.
 import type { Millis } from '../../vocabulary/values.ts';
-import { CLOCK_HIGH_WATER_MARK, CLOCK_RESET, type ClockReset, resetOf } from '../clock-reset.ts';
-import { COPIED_FROM } from '../found-log.ts';
-import type { Renewal } from '../log-id.ts';
-import { MOVED_TO } from '../log-id.ts';
-import { foldLog } from './fold.ts';
+import { CLOCK_HIGH_WATER_MARK, CLOCK_RESET, type ClockReset, planReset } from '../clock-reset.ts';
+import { COPIED_FROM } from '../existing-log.ts';
+import { MOVED_TO, type Renewal } from '../log-id.ts';
+import { rebuildDerivedTables } from './rebuild-derived-tables.ts';
 import { type SqlTransaction, toStream } from './sql.ts';
 import { rebuildTiles } from './stored-tree.ts';
 import { CHECKPOINTS, upsert } from './tables.ts';
@@ -16,13 +15,13 @@ export interface RebuildSummary {
 }
 
 /**
- * Rebuilds the derived tables and the tiles, or nothing. Throws an Error of one line if a line is damaged, or lines were changed after
- * they were published.
+ * Rebuilds the derived tables and the tiles, all or nothing. Throws a single-line Error if a line is damaged, or was changed after it was
+ * published.
  */
 export async function rebuild(log: WritableLog): Promise<RebuildSummary> {
-  await log.holdAppends();
+  await log.blockAppends();
   await log.emptyDerivedTables();
-  await foldLog(log, { into: 'stored', onFault: throwFault });
+  await rebuildDerivedTables(log, { into: 'stored', onFault: throwFault });
   await rebuildTiles(log);
   const counts = 'SELECT (SELECT count(*) FROM chambers) AS chambers, (SELECT count(*) FROM ideas) AS ideas';
   const [summary] = await log.query<RebuildSummary>(counts);
@@ -30,16 +29,15 @@ export async function rebuild(log: WritableLog): Promise<RebuildSummary> {
   return { chambers: summary?.chambers ?? 0, ideas: summary?.ideas ?? 0 };
 }
 
-/** The logIds of a copy and of its original. */
 export interface RenewedId {
   readonly logId: string;
   readonly copiedFrom: string;
 }
 
-/** A node that still runs stops writing once it sees the new id. A log that had moved takes events again. */
+/** Gives the log a new logId. Running nodes stop writing once they see it. A log that had moved accepts events again. */
 export async function renewLog(log: WritableLog, renewal: Renewal): Promise<RenewedId> {
   const { logId, former, prepare } = renewal;
-  await log.holdAppends();
+  await log.blockAppends();
   const renewed = await renewLogId(log, logId);
   // The tree is published again, under the new name.
   await log.run('DELETE FROM tiles');
@@ -60,7 +58,10 @@ export async function renewLogId(log: SqlTransaction, logId: string): Promise<Re
   return { logId, copiedFrom };
 }
 
-/** By default to the log's clock. Throws an Error of one line if the log's time is not in the future, or a service runs on the log. */
+/**
+ * Resets the log's time to `time`, by default the time of the log's clock. Throws a single-line Error if the log's time is not in the
+ * future, or a service runs on the log.
+ */
 export async function resetClock(log: WritableLog, time?: Millis): Promise<ClockReset> {
   await log.requireNoService();
   const now = time ?? (await log.now());
@@ -69,7 +70,7 @@ export async function resetClock(log: WritableLog, time?: Millis): Promise<Clock
     [now],
   );
   const waiting = ahead.map(({ stream, until }) => ({ stream: toStream(stream), until }));
-  const reset = resetOf({ lastAt: await log.lastAt(), waiting }, now);
+  const reset = planReset({ lastAt: await log.lastAt(), waiting }, now);
   await writeMeta(log, CLOCK_RESET, JSON.stringify(reset));
   await writeMeta(log, CLOCK_HIGH_WATER_MARK, String(now));
   await log.commit();

@@ -1,4 +1,4 @@
-// A chamber and an agent in it, as rows of the derived tables have them.
+// Decodes the rows of the derived tables that describe a chamber and one of its members.
 import type { Membership } from '../../../projections/todo.ts';
 import { decodeChamber, decodeTurns } from './listing-json.ts';
 

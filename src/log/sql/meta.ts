@@ -1,8 +1,8 @@
-// Facts that are stored with the log, and its clock. Each driver adds the writes.
+// Metadata stored with the log, and the log's clock. Each driver adds the writes.
 import type { ForumError } from '../../vocabulary/errors.ts';
 import type { Millis } from '../../vocabulary/values.ts';
 import { CLOCK_RESET, parseReset } from '../clock-reset.ts';
-import { CHAIN_ID, COPIED_FROM, type FoundLog, OPEN_CHAMBERS_MAX } from '../found-log.ts';
+import { CHAIN_ID, COPIED_FROM, type ExistingLog, OPEN_CHAMBERS_MAX } from '../existing-log.ts';
 import { MOVED_TO, requireNotMoved, SERVICE_KEYS, toKeyIds } from '../log-id.ts';
 import type { LogMeta } from '../store.ts';
 import type { Sql, SqlValue } from './sql.ts';
@@ -17,9 +17,9 @@ export abstract class SqlMeta implements LogMeta {
   }
 
   abstract get writeFailure(): ForumError | undefined;
-  /** For writes outside of moves. */
+  /** Writes data that is not part of a move. */
   protected abstract write(text: string, values: readonly SqlValue[]): Promise<unknown>;
-  /** Waits its turn among the appends, and fails whenever they would. */
+  /** Queues behind the appends, and fails whenever an append would. */
   protected abstract writeClock(at: Millis): Promise<void>;
 
   get lastAt(): Millis {
@@ -45,10 +45,10 @@ export abstract class SqlMeta implements LogMeta {
   }
 }
 
-type DriverFacts = Pick<FoundLog, 'isMigrationDue' | 'lastAt' | 'now' | 'proveTree'>;
+type DriverFacts = Pick<ExistingLog, 'isMigrationDue' | 'lastAt' | 'now' | 'withTree'>;
 
-/** Reads only tables and columns that every earlier release had. */
-export async function readFoundLog(sql: Sql, facts: DriverFacts): Promise<FoundLog> {
+/** Reads only tables and columns that exist in every earlier release. */
+export async function readExistingLog(sql: Sql, facts: DriverFacts): Promise<ExistingLog> {
   const rows = await sql.query<{ readonly name: string; readonly value: string }>('SELECT name, value FROM meta');
   const meta = new Map(rows.map(({ name, value }) => [name, value]));
   requireNotMoved(meta.get(MOVED_TO));

@@ -1,7 +1,7 @@
-// The published tree in either database. Lines get places once they are committed, and no place changes, so any two publishers compute
-// the same tree; the lease and the size of the stored checkpoint prevent all but one from writing it.
+// The published tree in either database. Lines get places after they are committed, and places never change, so all publishers compute the
+// same tree. The lease and the size of the stored checkpoint prevent all but one publisher from writing it.
 import type { ReadTiles, StoredTile } from '../../tlog/tiled-tree.ts';
-import type { Damages } from '../damage.ts';
+import type { DamagedStreams } from '../damage.ts';
 import {
   leafOf,
   type PlacedEvent,
@@ -16,7 +16,7 @@ import { type Columns, jsonRows, type Sql, toStream } from './sql.ts';
 export interface TreeParts {
   readonly logId: string;
   readonly sql: Sql;
-  readonly damages: Damages;
+  readonly damagedStreams: DamagedStreams;
 }
 
 export abstract class SqlPublishedTree implements PublishedTree {
@@ -26,7 +26,7 @@ export abstract class SqlPublishedTree implements PublishedTree {
     this.parts = parts;
   }
 
-  abstract pinned<Result>(work: (tree: PublishedTree) => Promise<Result>): Promise<Result>;
+  abstract onOneServer<Result>(work: (tree: PublishedTree) => Promise<Result>): Promise<Result>;
   abstract confirm(): Promise<void>;
   abstract publish(publication: Publication): Promise<boolean>;
   abstract replaceNote(from: StoredCheckpoint, note: string): Promise<boolean>;
@@ -40,13 +40,13 @@ export abstract class SqlPublishedTree implements PublishedTree {
 
   async readLeaves(after: number, limit: number): Promise<Uint8Array> {
     await this.placeLines();
-    const { sql, damages } = this.parts;
+    const { sql, damagedStreams } = this.parts;
     const rows = await sql.query<PlacedRow & StoredLeaf>(
       `SELECT stream, event_id, nodes, nodes_crc, line_crc, CASE WHEN nodes IS NULL THEN line END AS line
        FROM ${sql.dialect.placedLines} WHERE place > $1 AND place <= $2 ORDER BY place`,
       [after, after + limit],
     );
-    return Buffer.concat(rows.map((row) => leafOf(damages, toPlaced(row), row)));
+    return Buffer.concat(rows.map((row) => leafOf(damagedStreams, toPlaced(row), row)));
   }
 
   async readEvents(after: number, limit: number): Promise<readonly PlacedEvent[]> {
@@ -66,7 +66,7 @@ export async function readCheckpoint(sql: Sql, logId: string): Promise<StoredChe
 
 export const TILE: Columns = { level: 'integer', tile: 'integer' };
 
-/** The stored bytes in the order of the tiles; undefined for a tile that is missing. */
+/** Returns the stored bytes in the order of `tiles`; undefined for a missing tile. */
 export async function readTiles(
   { dialect, query }: Sql,
   tiles: readonly Pick<StoredTile, 'level' | 'index'>[],

@@ -1,11 +1,11 @@
 // The port of a relational database. Statements are written once, in the SQL that SQLite and PostgreSQL share, with `$1` for the first
-// value; the dialect contains the differences.
+// value. The dialect contains the differences.
 import type { StreamId } from '../stream-id.ts';
 
 /** Numbers are integers of at most 53 bits. SQLite returns 0 and 1 for booleans. */
 export type SqlValue = string | number | boolean | Uint8Array | null;
 
-/** `json` is text that queries return; they search one kind for a mark. */
+/** Queries return `json` as text. They do not search it, except for WITHDRAWN_MARK. */
 export type ColumnType = 'integer' | 'text' | 'boolean' | 'bytes' | 'json';
 
 export interface Column {
@@ -24,29 +24,29 @@ export type Columns = Readonly<Record<string, ColumnType>>;
 
 export interface Dialect {
   readonly types: Readonly<Record<ColumnType, string>>;
-  /** Ends a CREATE TABLE. */
+  /** The options at the end of a CREATE TABLE. */
   readonly tableOptions: (table: Table) => string;
-  /** Further indexes of derived tables: `name ON table (columns)`. */
+  /** Additional indexes on derived tables: `name ON table (columns)`. */
   readonly indexes: readonly string[];
-  /** An item of FROM: the rows that a parameter from jsonRows lists. Their column `place` counts them from 0. */
+  /** A FROM item with the rows that jsonRows encoded in a parameter. The column `place` numbers them from 0. */
   readonly listed: (parameter: string, columns: Columns) => string;
-  /** A stream as the column `stream` of `events` stores it: SQLite stores chamber ids as numbers, which make its keys smaller. */
+  /** The value of `events.stream` for a stream. SQLite stores chamber ids as numbers, which make its keys smaller. */
   readonly streamKey: (stream: StreamId) => string | number;
-  /** The same from a column of text. */
+  /** The value of `events.stream` for a stream in a text column. */
   readonly streamOf: (column: string) => string;
-  /** The same from a column with a chamber id. */
+  /** The value of `events.stream` for a column with a chamber id. */
   readonly chamberKey: (column: string) => string;
-  /** The column `line` of `events` from a parameter with its bytes. */
+  /** The value of `events.line` for a parameter with the line's bytes. */
   readonly lineOf: (parameter: string) => string;
-  /** An item of FROM: every line with `stream`, `event_id`, `at`, `line`, `signature`, `nodes`, `line_crc` and `nodes_crc`. */
+  /** A FROM item: every line with `stream`, `event_id`, `at`, `line`, `signature`, `nodes`, `line_crc` and `nodes_crc`. */
   readonly lines: string;
-  /** An item of FROM: `place`, `stream` and `event_id` of the lines that have a place. */
+  /** A FROM item: `place`, `stream` and `event_id` of the lines that have a place. */
   readonly places: string;
-  /** An item of FROM: the lines that have a place, with it. */
+  /** A FROM item: `lines` joined with `places`. */
   readonly placedLines: string;
 }
 
-/** Statements on one database. Their texts are constants: each is prepared once. */
+/** Runs statements on one database. Statement texts are constants, so each is prepared once. */
 export interface Sql {
   readonly dialect: Dialect;
   query<Row>(text: string, values?: readonly SqlValue[]): Promise<readonly Row[]>;
@@ -54,13 +54,13 @@ export interface Sql {
 
 /** The transaction of a program that reads or writes a whole log. */
 export interface SqlTransaction extends Sql {
-  /** The rows of a long query, page by page. Other tables may be written meanwhile. */
+  /** Yields the rows of a long query page by page. Other tables may be written in the meantime. */
   pages<Row>(text: string): AsyncIterable<readonly Row[]>;
-  /** Runs statements without values or rows. */
+  /** Runs statements that take no values and return no rows. */
   run(script: string): Promise<void>;
 }
 
-/** The value of a parameter for `listed`: bytes become hexadecimal digits. */
+/** Encodes rows for a `listed` parameter. Bytes become hexadecimal digits. */
 export function jsonRows(columns: Columns, rows: readonly Readonly<Record<string, SqlValue>>[]): string {
   const bytes = Object.keys(columns).filter((name) => columns[name] === 'bytes');
   if (bytes.length === 0) return JSON.stringify(rows);
@@ -71,7 +71,7 @@ export function jsonRows(columns: Columns, rows: readonly Readonly<Record<string
   );
 }
 
-/** The stream that a column names: by a DID, or a chamber id that may be decimal text. */
+/** Parses a stream column: a DID, or a chamber id that may be decimal text. */
 export function toStream(stored: string | number): StreamId {
   return typeof stored === 'string' && /^\d+$/.test(stored) ? Number(stored) : stored;
 }

@@ -1,6 +1,6 @@
-// Recomputes the published tree from the lines; `fsck` compares it with the stored tiles, `rebuild` replaces them. Tiles follow from the
-// lines, but checkpoints are signed and others have copies: if the lines have another root than the stored checkpoint, they were changed after
-// it was published, and no repair of this database can make both true.
+// Recomputes the published tree from the lines. `fsck` compares it with the stored tiles, and `rebuild` replaces them. Tiles follow from the
+// lines, but checkpoints are signed, and others have copies. If the root of the lines differs from that of the stored checkpoint, the lines
+// were changed after it was published, and no repair of this database can reconcile them.
 import { HASH_BYTES } from '../../crypto/merkle.ts';
 import { storedLeaf } from '../../crypto/stub.ts';
 import { parseCheckpoint } from '../../tlog/checkpoint.ts';
@@ -15,7 +15,7 @@ import { jsonRows, type SqlTransaction, toStream } from './sql.ts';
 import { columnsOf, insertListed, TILES } from './tables.ts';
 import { readMeta } from './whole-log.ts';
 
-/** Returns undefined if lines, tiles and checkpoint belong together. */
+/** Returns undefined if lines, tiles and checkpoint are consistent. */
 export async function findTreeFault(log: SqlTransaction): Promise<Fault | undefined> {
   const check = await addLines(log, async (tiles, compare) => {
     const stored = await readTiles(log, tiles);
@@ -26,7 +26,7 @@ export async function findTreeFault(log: SqlTransaction): Promise<Fault | undefi
   return fault && withEvent(log, fault);
 }
 
-/** Throws an Error of one line if the lines differ from those that the checkpoint was published over. */
+/** Throws a single-line Error if the lines differ from those that the checkpoint covers. */
 export async function rebuildTiles(log: SqlTransaction): Promise<void> {
   await log.run('DELETE FROM tiles');
   const check = await addLines(log, async (tiles) => {
@@ -39,7 +39,7 @@ export async function rebuildTiles(log: SqlTransaction): Promise<void> {
 
 type Take = (tiles: readonly StoredTile[], compare: TreeCheck['compare']) => Promise<void>;
 
-/** Reads the lines that the checkpoint covers, and passes their tiles to `take` page by page. */
+/** Reads the lines that the checkpoint covers, and passes their tiles to `take`, page by page. */
 async function addLines(log: SqlTransaction, take: Take): Promise<TreeCheck> {
   const check = new TreeCheck(await readCheckpoint(log, (await readMeta(log, 'log_id')) ?? ''));
   const takeSome = async (tiles: readonly StoredTile[]) => {
@@ -62,10 +62,10 @@ async function withEvent({ query, dialect }: SqlTransaction, { place, problem }:
   return { position: row.place ?? null, stream: toStream(row.stream), eventId: row.event_id, problem };
 }
 
-const NOT_THE_PUBLISHED = 'restore a backup, or continue as another log: chambers new-log';
+const RECOVERY = 'restore a backup, or run chambers new-log to continue as another log';
 
 interface TreeFault {
-  /** The first line that differs from the published one; null for a fault in no line. */
+  /** The first line that differs from the published one; null if the fault is not in a known line. */
   readonly place: number | null;
   readonly problem: string;
 }
@@ -81,7 +81,7 @@ class TreeCheck {
     this.#checkpoint = checkpoint;
   }
 
-  /** The number of lines to add, in the order of their places. */
+  /** The number of lines to add, ordered by place. */
   get size(): number {
     return this.#checkpoint?.size ?? 0;
   }
@@ -92,7 +92,7 @@ class TreeCheck {
     return this.#tree.takeFullTiles();
   }
 
-  /** The incomplete tiles, after the last line. */
+  /** Returns the incomplete tiles after the last line. */
   edge(): readonly StoredTile[] {
     return this.#tree.changedTiles();
   }
@@ -106,26 +106,26 @@ class TreeCheck {
     if (different >= 0) this.#changedPlace ??= index * TILE_WIDTH + Math.floor(different / HASH_BYTES) + 1;
   }
 
-  /** The fault if the lines are not those of the published checkpoint. */
+  /** Returns a fault if the lines are not those of the published checkpoint. */
   rootFault(): TreeFault | undefined {
     if (this.#checkpoint === undefined) return undefined;
     const { size, note } = this.#checkpoint;
     const published = parseCheckpoint(parseNote(note)?.text ?? '');
     if (published?.size !== size) {
-      return { place: null, problem: `the stored checkpoint is not one of size ${size}: ${NOT_THE_PUBLISHED}` };
+      return { place: null, problem: `the stored checkpoint does not have size ${size}: ${RECOVERY}` };
     }
     const { size: lines } = this.#tree;
     if (lines < size) {
-      const problem = `the log has ${lines} lines, and its checkpoint was published over ${size}: ${NOT_THE_PUBLISHED}`;
+      const problem = `the log has ${lines} lines, but its published checkpoint covers ${size}: ${RECOVERY}`;
       return { place: null, problem };
     }
     if (Buffer.compare(this.#tree.root(), published.root) === 0) return undefined;
     const place = this.#changedPlace;
     const what = place === null ? `the first ${size} lines are not those` : 'it is not the line';
-    return { place, problem: `${what} that the checkpoint was published over: ${NOT_THE_PUBLISHED}` };
+    return { place, problem: `${what} that the published checkpoint covers: ${RECOVERY}` };
   }
 
-  /** Called after all tiles were compared; `stored` is the number in the database. */
+  /** Called after all tiles were compared. `stored` is the number of tiles in the database. */
   tilesFault(stored: number): TreeFault | undefined {
     if (this.#areTilesRight && this.#tiles === stored) return undefined;
     return { place: null, problem: 'table tiles does not match the log: run chambers rebuild' };

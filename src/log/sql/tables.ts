@@ -1,6 +1,6 @@
 // The tables of a log except `events`, which each driver defines. Derived tables serve lists and look-ups without folding every chamber:
-// they contain the columns that queries search and sort by, and the result as JSON. The lines alone determine each row, to the
-// byte, so a rebuild yields the same rows.
+// they contain the columns that queries search and sort by, and the result as JSON. The lines determine each row byte for byte, so a rebuild
+// produces the same rows.
 import type {
   ChamberListing,
   IdeaListing,
@@ -13,7 +13,7 @@ import type { Column, Columns, ColumnType, Dialect, SqlValue, Table } from './sq
 
 export type Row = Readonly<Record<string, SqlValue>>;
 
-/** Agents' texts are stored as JSON only, which escapes U+0000: PostgreSQL's text can't contain it. */
+/** Agents' texts are stored only in JSON, which escapes U+0000, because PostgreSQL's text can't contain it. */
 interface DerivedTable<Listed> extends Table {
   readonly toRow: (listing: Listed) => Row;
 }
@@ -87,7 +87,7 @@ const MEMBERS = table({
     turn_order: member.turnOrder,
     has_committed: member.hasCommitted,
     has_revealed: member.hasRevealed,
-    // The store sets it to false when the chamber is committed; the row does not change after that.
+    // The store sets `is_open` to false when the chamber is committed. The row does not change after that.
     is_open: true,
   }),
 });
@@ -108,7 +108,7 @@ export const TABLES: { readonly [Kind in Listing['kind']]: DerivedTable<Extract<
 
 export const DERIVED_TABLES: readonly string[] = Object.values(TABLES).map(({ name }) => name);
 
-/** A dialect adds indexes for its planner. */
+/** Each dialect adds indexes that its planner needs. */
 const DERIVED_INDEXES = [
   'chambers_open_by_creator ON chambers (creator_did) WHERE NOT is_committed',
   'chambers_unsettled ON chambers (allocate_reveal_deadline, chamber_id) WHERE NOT is_settled',
@@ -121,14 +121,14 @@ const DERIVED_INDEXES = [
   'members_open ON members (did, chamber_id) WHERE is_open',
 ];
 
-/** The folded state of a stream after an event: a cold stream is folded from there on. */
+/** The folded states of streams, each after an event. Folding a cold stream continues from there. */
 export const SNAPSHOTS = table({
   name: 'snapshots',
   key: ['stream'],
   columns: { stream: 'text', event_id: 'integer', version: 'integer', leaf: 'bytes', state: 'json', crc: 'integer' },
 });
 
-/** Hashed signatures of registrations: a line must not contain a signature that covers an e-mail address. */
+/** Hashed signatures of registrations. A line must not contain a signature that covers an e-mail address. */
 export const REGISTRATIONS = table({
   name: 'registrations',
   key: ['signature_hash'],
@@ -136,8 +136,8 @@ export const REGISTRATIONS = table({
 });
 
 /**
- * The withheld lines, numbered 1, 2, 3 … in the order of withholding. `signature` is that of a request that left with its line, in the
- * form of withheldSignature.
+ * The withheld lines, numbered 1, 2, 3 … in the order of withholding. `signature` is the withheldSignature of a request that was removed
+ * with its line.
  */
 export const WITHHELD = table({
   name: 'withheld',
@@ -154,7 +154,7 @@ CREATE UNIQUE INDEX withheld_by_signature ON withheld (signature) WHERE signatur
 /** Personal data. */
 export const CONTACTS = table({ name: 'contacts', key: ['did'], columns: { did: 'text', operator_email: 'bytes' } });
 
-/** Personal data: where agents are called, and the hashed signatures of the requests that said so. */
+/** Personal data: callback URLs, and the hashed signatures of the requests that set them. */
 export const CALLBACKS = table({
   name: 'callbacks',
   key: ['did'],
@@ -177,7 +177,7 @@ export const CALLBACK_SIGNATURES = table({
 
 export const META = table({ name: 'meta', key: ['name'], columns: { name: 'text', value: 'text' } });
 
-/** Entries have level -1. */
+/** Tiles of entries have level -1. */
 export const TILES = table({
   name: 'tiles',
   key: ['level', 'tile'],
@@ -190,17 +190,17 @@ export const CHECKPOINTS = table({
   columns: { log_id: 'text', size: 'integer', note: 'text' },
 });
 
-/** A copy of the log keeps their rows. */
+/** The tables whose rows a copy of the log keeps. */
 export const KEPT_TABLES: readonly Table[] = [
   ...[META, REGISTRATIONS, WITHHELD, CONTACTS, CALLBACKS, CALLBACK_SIGNATURES, TILES, CHECKPOINTS],
 ];
 
 export function rowOf(listing: Listing): Row {
-  // TypeScript does not see that a listing's kind leads to the table of that kind.
+  // TypeScript can't infer that a listing's kind selects the table of that kind.
   return (TABLES[listing.kind] as DerivedTable<Listing>).toRow(listing);
 }
 
-/** Rows for statements that write each key once: the latest row of a key replaces earlier ones. */
+/** Collects rows for statements that may write each key only once. A later row replaces an earlier one with the same key. */
 export class LatestRows {
   readonly #rows = new Map<Table, Map<string, Row>>();
 
@@ -237,7 +237,7 @@ export function createDerivedIndexes(dialect: Dialect): string {
   return [...DERIVED_INDEXES, ...dialect.indexes].map((index) => `CREATE INDEX ${index};`).join('\n');
 }
 
-/** Writes the rows of `source`, in the order of the columns; a row with the same key is replaced. */
+/** Returns a statement that writes the rows of `source`, in column order, and replaces rows with the same key. */
 export function upsert({ name, key, columns }: Table, source: string): string {
   const names = columns.map((column) => column.name);
   const changes = names.filter((column) => !key.includes(column)).map((column) => `${column} = excluded.${column}`);
@@ -245,7 +245,7 @@ export function upsert({ name, key, columns }: Table, source: string): string {
   return `INSERT INTO ${name} (${names}) ${source} ON CONFLICT (${key}) DO ${action}`;
 }
 
-/** Writes the rows that the first parameter lists. Without a condition SQLite would parse the `ON` as that of a join. */
+/** Returns a statement that upserts the rows in the first parameter. Without the WHERE, SQLite would parse ON CONFLICT as a join condition. */
 export function insertListed(dialect: Dialect, table: Table): string {
   const columns = columnsOf(table);
   return upsert(table, `SELECT ${Object.keys(columns)} FROM ${dialect.listed('$1', columns)} WHERE true`);

@@ -6,39 +6,39 @@ import type { StubLine } from '../withholding.ts';
 import type { SqlTransaction } from './sql.ts';
 import { META, upsert } from './tables.ts';
 
-/** A snapshot, also while a service runs on the log. Closing it rolls back what is not committed. */
+/** A consistent snapshot of a log, even while a service runs on it. Closing it rolls back uncommitted changes. */
 export interface WholeLog extends SqlTransaction {
-  /** Whether the transaction continues after a statement has failed, for instance over a damaged page. */
+  /** Whether the transaction can continue after a statement has failed, e.g. because of a damaged page. */
   readonly survivesErrors: boolean;
   /** Reports faults that only this kind of database can have. */
-  checkOwn(report: (fault: Fault) => void, badStreams: ReadonlySet<StreamId>): Promise<void>;
+  checkDatabase(report: (fault: Fault) => void, badStreams: ReadonlySet<StreamId>): Promise<void>;
   lastAt(): Promise<Millis>;
   close(): Promise<void>;
 }
 
-/** No second program writes to it. A service may run on it only with PostgreSQL. */
+/** A log to which no other program can write. A service may run on it only with PostgreSQL. */
 export interface WritableLog extends WholeLog {
-  /** By the log's clock. */
+  /** The current time of the log's clock. */
   now(): Promise<Millis>;
   requireNoService(): Promise<void>;
-  /** Keeps nodes from appending and publishing until the transaction ends. */
-  holdAppends(): Promise<void>;
+  /** Blocks appends and publications by nodes until the transaction ends. */
+  blockAppends(): Promise<void>;
   placeLines(): Promise<void>;
   emptyDerivedTables(): Promise<void>;
-  /** Whether running nodes may append after the commit. */
+  /** Sets whether running nodes may append after the commit. */
   allowAppends(isAllowed: boolean): Promise<void>;
-  /** The transaction may replace these lines by their stubs. */
+  /** Allows the transaction to replace these lines by their stubs. */
   allowStubs(stubs: readonly StubLine[]): void;
   commit(): Promise<void>;
-  /** Removes the bytes of deleted rows from the files, after the commit; returns the tables for which the operator has to do it. */
+  /** Removes the bytes of deleted rows from the files after the commit. Returns the tables for which the operator has to do this. */
   eraseBytes(): Promise<readonly string[]>;
 }
 
-/** An empty log, on which no service can start before it is committed. */
+/** An empty log. No service can start on it before it is committed. */
 export interface NewLog extends WholeLog {
-  /** Called with the lines in the order of their places. */
+  /** Called with the lines ordered by place. */
   writeLines(lines: readonly WholeLine[]): Promise<void>;
-  /** Writes as much as possible before the commit, so that a full disk fails here. */
+  /** Writes as much as possible before the commit, so that a full disk is detected here. */
   flush(): Promise<void>;
   commit(): Promise<void>;
 }
@@ -63,7 +63,7 @@ export async function writeMeta({ query }: SqlTransaction, name: string, value: 
   await query(upsert(META, 'VALUES ($1, $2)'), [name, value]);
 }
 
-/** For programs that can't continue after a fault. */
+/** Throws the fault as an Error. Used by programs that can't continue after a fault. */
 export function throwFault({ stream, eventId, problem }: Pick<Fault, 'stream' | 'eventId' | 'problem'>): never {
   throw new Error(eventId === null ? problem : `event ${eventId} of ${stream} is damaged: ${problem}`);
 }

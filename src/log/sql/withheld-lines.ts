@@ -1,4 +1,7 @@
-// Reads the numbers of withheld lines, and the lines of named events with their numbers.
+// Reads the numbers of withheld lines and the lines of given events, and checks stubs against the lines that they replace.
+import { originalProblem } from '../../crypto/stub.ts';
+import { type ForumEvent, fromLine, toLine } from '../../vocabulary/events.ts';
+import type { Withheld } from '../../vocabulary/withheld.ts';
 import type { StubLine } from '../withholding.ts';
 import type { StoredLine } from './event-log.ts';
 import { type Columns, jsonRows, type Sql } from './sql.ts';
@@ -18,10 +21,11 @@ export const NUMBERED = 'SELECT number, stream, event_id FROM withheld WHERE num
 
 interface OriginalLine extends StoredLine {
   readonly signature: Buffer | null;
-  /** Null for a line that is not withheld. */
+  /** Null if the line is not withheld. */
   readonly number: number | null;
 }
 
+/** Returns the lines by event id. All events must belong to one stream. */
 export async function readOriginals(
   sql: Sql,
   asked: readonly Pick<StubLine, 'stream' | 'eventId'>[],
@@ -42,4 +46,21 @@ export function linesOf(
      FROM ${dialect.listed('$1', ASKED)} CROSS JOIN ${dialect.lines} WHERE stream = asked_stream AND event_id = asked_event`,
     [jsonRows(ASKED, rows)],
   );
+}
+
+/** Throws an Error unless the stub matches the line. Returns the line's signature if the stub omits the request. */
+export function requireStubOf(
+  { stream, eventId, line }: StubLine,
+  original: Pick<OriginalLine, 'line' | 'signature'>,
+): Buffer | null {
+  const text = Buffer.from(line).toString();
+  const event = fromLine(text);
+  const problem =
+    isStub(event) && toLine(event) === text ? originalProblem(original.line.toString(), event) : 'it is not a stub';
+  if (problem !== undefined) throw new Error(`not the stub of event ${eventId} of ${stream}: ${problem}`);
+  return event.request === null ? original.signature : null;
+}
+
+function isStub(event: ForumEvent): event is ForumEvent & { readonly withheld: Withheld } {
+  return event.withheld !== undefined;
 }

@@ -1,5 +1,6 @@
-// What a withholding writes: the stubs in place of their lines, a numbered row for each, and the rows of lists as they follow from the
-// stubs. A row keeps the signature that left with its line, hashed: the same request, sent again, still finds its first event.
+// The statements of a withholding. They replace lines by stubs, add a numbered row for each, and update derived rows as the stubs determine
+// them. A numbered row keeps the hashed signature of a request that was removed with its line, so that a retry of the request still finds its
+// first event.
 import { crc32 } from 'node:zlib';
 import { type ChamberState, evolveChamber } from '../../../projections/chamber.ts';
 import { listingsOf } from '../../../projections/listings.ts';
@@ -10,20 +11,20 @@ import type { StubLine } from '../withholding.ts';
 import { type Dialect, jsonRows, type SqlValue } from './sql.ts';
 import { columnsOf, insertListed, LatestRows, rowOf, TABLES, WITHHELD } from './tables.ts';
 
-/** A signatureKey begins with its second, and so does its withheld form: an index of either grows at one end. */
+/** A signatureKey begins with its second. The withheld form does so too, so that its index grows at one end. */
 const SECOND_CHARS = 8;
 
-/** The form in which the table `withheld` keeps a signatureKey: text with one byte per character. */
+/** Returns the form in which the table `withheld` stores a signatureKey: text with one byte per character. */
 export function withheldSignature(signatureKey: string): string {
   return signatureKey.slice(0, SECOND_CHARS) + hiddenSignatureKey(signatureKey);
 }
 
 export interface WithheldLine extends StubLine {
-  /** The signature of its request, if the request leaves with the line. */
+  /** The signature of the request, if the request is removed with the line. */
   readonly signature: Buffer | null;
 }
 
-/** Folds a chamber with its stubs; collects the rows that hold texts, as a rebuild would write them. */
+/** Folds a chamber with its stubs, and collects the rows that hold texts, as a rebuild would write them. */
 export class StubbedRows {
   readonly #rows = new LatestRows();
   #state: ChamberState | null = null;
@@ -44,13 +45,13 @@ export class StubbedRows {
 
 export interface WithheldStream {
   readonly stream: StreamId;
-  /** The rows follow from the events up to this one. */
+  /** The last event that the rows reflect. */
   readonly head: number;
   readonly lines: readonly WithheldLine[];
   readonly rows: StubbedRows['byTable'];
 }
 
-/** The lines were read, and the rows folded, while the log had `after` withholdings. */
+/** A plan from lines that were read and folded while the log had `after` withholdings. */
 export interface WithholdPlan {
   readonly after: number;
   readonly streams: readonly WithheldStream[];
@@ -59,12 +60,12 @@ export interface WithholdPlan {
 export interface WithholdStatement {
   readonly text: string;
   readonly values: readonly SqlValue[];
-  /** If it changes fewer rows, the log has grown or has other withholdings than the plan: nothing may be written. */
+  /** If the statement changes fewer rows, the plan no longer matches the log, and nothing may be written. */
   readonly changesMin?: number;
 }
 
-/** Bounds the values of one statement. */
-export const ROWS_AT_ONCE = 100;
+/** Limits the rows in one statement. */
+export const ROWS_PER_STATEMENT = 100;
 
 export function withholdStatements(dialect: Dialect, { after, streams }: WithholdPlan): readonly WithholdStatement[] {
   const statements: WithholdStatement[] = [];
@@ -95,7 +96,8 @@ export function withholdStatements(dialect: Dialect, { after, streams }: Withhol
 }
 
 export function* chunks<Item>(items: readonly Item[]): Generator<readonly Item[]> {
-  for (let start = 0; start < items.length; start += ROWS_AT_ONCE) yield items.slice(start, start + ROWS_AT_ONCE);
+  for (let start = 0; start < items.length; start += ROWS_PER_STATEMENT)
+    yield items.slice(start, start + ROWS_PER_STATEMENT);
 }
 
 function addNumbers({ listed }: Dialect): string {
@@ -104,7 +106,7 @@ function addNumbers({ listed }: Dialect): string {
     WHERE (SELECT coalesce(max(number), 0) FROM withheld) = $2 AND (SELECT max(event_id) FROM events WHERE stream = $3) = $4`;
 }
 
-/** One line at a time: joined with a list, SQLite would search the list for each event of the stream. */
+/** Replaces one line, because SQLite would search a joined list for each event of the stream. */
 function replaceLine({ lineOf }: Dialect, isSigned: boolean): string {
   const signature = isSigned ? ', signature = NULL' : '';
   return `UPDATE events SET line = ${lineOf('$1')}, line_crc = $2${signature} WHERE stream = $3 AND event_id = $4`;

@@ -1,33 +1,32 @@
-// Puts stubs of a running service into another database of its log: a backup, a restored copy. All of them or none.
+// Applies the stubs of a running service to another database of its log, such as a backup or a restored copy: all of them or none.
 import { StubReader } from '../../crypto/stub-reader.ts';
 import { type ForumEvent, fromLine } from '../../vocabulary/events.ts';
-import { COPIED_FROM } from '../found-log.ts';
+import { COPIED_FROM } from '../existing-log.ts';
 import { SERVICE_KEYS, toKeyIds } from '../log-id.ts';
 import type { StreamId } from '../stream-id.ts';
 import type { StubLine } from '../withholding.ts';
-import { foldLog } from './fold.ts';
+import { rebuildDerivedTables } from './rebuild-derived-tables.ts';
 import { forgetStubsLog } from './restated-stubs.ts';
 import { toStream } from './sql.ts';
-import { requireStubOf } from './stub-check.ts';
 import { readMeta, throwFault, type WritableLog } from './whole-log.ts';
-import { lastNumber, readOriginals } from './withheld-lines.ts';
+import { lastNumber, readOriginals, requireStubOf } from './withheld-lines.ts';
 import { chunks, type WithheldLine, withholdStatements } from './withheld-rows.ts';
 
 export interface WithheldIn {
   readonly withheld: number;
-  /** They had a stub before. */
+  /** Events that already had a stub. */
   readonly alreadyWithheld: number;
-  /** The database does not have these events: it is older than they are. */
+  /** Events that the database lacks because it is older than they are. */
   readonly missing: number;
 }
 
 /**
- * The caller erases the bytes afterwards. Throws an Error of one line, and changes nothing, if a stub is not a signed one of this log, or not
- * the stub of its line, or a line is damaged.
+ * The caller erases the bytes afterwards. Throws a single-line Error, and changes nothing, if a stub is not signed for this log or does not
+ * match its line, or if a line is damaged.
  */
 export async function withholdIn(log: WritableLog, lines: AsyncIterable<Uint8Array>): Promise<WithheldIn> {
   await log.requireNoService();
-  await log.holdAppends();
+  await log.blockAppends();
   const stubs = await readStubs(log, lines);
   const counts = { withheld: 0, alreadyWithheld: 0, missing: 0 };
   for (const [stream, ofStream] of Map.groupBy(stubs, (stub) => stub.stream)) {
@@ -47,7 +46,7 @@ export async function withholdIn(log: WritableLog, lines: AsyncIterable<Uint8Arr
     }
   }
   await log.emptyDerivedTables();
-  await foldLog(log, { into: 'stored', onFault: throwFault });
+  await rebuildDerivedTables(log, { into: 'stored', onFault: throwFault });
   await forgetStubsLog(log);
   await log.commit();
   return counts;
@@ -55,10 +54,10 @@ export async function withholdIn(log: WritableLog, lines: AsyncIterable<Uint8Arr
 
 async function readStubs(log: WritableLog, lines: AsyncIterable<Uint8Array>): Promise<readonly StubLine[]> {
   const logIds = [await readMeta(log, 'log_id'), await readMeta(log, COPIED_FROM)];
-  // A log that continues this one under another logId has its keys.
+  // A log that continues this one under another logId signs with the same keys.
   const keyIds = toKeyIds(await readMeta(log, SERVICE_KEYS));
   const reader = new StubReader(({ log: logId, keyid }) =>
-    logIds.includes(logId) || keyIds.includes(keyid) ? undefined : `is of log ${logId}`,
+    logIds.includes(logId) || keyIds.includes(keyid) ? undefined : `belongs to log ${logId}`,
   );
   const stubs = new Map<string, StubLine>();
   let number = 0;
@@ -92,5 +91,5 @@ async function replace(log: WritableLog, stream: StreamId, lines: readonly Withh
   const plan = { after, streams: [{ stream, head: row?.head ?? 0, lines, rows: [] }] };
   log.allowStubs(lines);
   for (const { text, values } of withholdStatements(log.dialect, plan)) await log.query(text, values);
-  if ((await lastNumber(log)) !== after + lines.length) throw new Error('the log has changed meanwhile');
+  if ((await lastNumber(log)) !== after + lines.length) throw new Error('the log changed in the meantime');
 }

@@ -1,27 +1,26 @@
-// Withholding in either database: plans what a transaction writes, and repeats the plan if the log has changed meanwhile.
+// Withholding in either database: plans a transaction, and plans it again if the log has changed in the meantime.
 //
-// Why no text comes back once the transaction is committed:
-// 1. The plan's rows follow from the stubs and from every event of the stream: the transaction writes nothing unless the stream still has
-//    that head and the log that number of withholdings. A driver lets no append commit between this check and the commit.
-// 2. An append, or a snapshot, names the withholding up to which the states are complete that it was made from; if the log has a later
-//    one, the driver writes nothing of it. So no row is made from a state with the text, on any node, however long it waited.
-// 3. A state in memory is published only if no withholding was noticed since it was read, or its batch was decided (forum/streams.ts), and
-//    a batch is never younger than the states that it took (forum/batch.ts). So 2 names the right number.
-// 4. Nothing but another stub with the same facts and leaf replaces a stub (restated-stubs.ts): `withheld` is unique by event, and the guard
-//    of the append-only trigger refuses any other UPDATE.
+// Why a withheld text never returns once the transaction is committed:
+// 1. The plan's rows follow from the stubs and from every event of the stream. The transaction writes nothing unless the stream still has
+//    the planned head and the log the planned number of withholdings. No driver lets an append commit between this check and the commit.
+// 2. An append or a snapshot names the last withholding that its states reflect. If the log has a later one, the driver rejects the write.
+//    So no node writes a row from a state with the text, however long the write was delayed.
+// 3. A state in memory is published only if no withholding was noticed since the state was read or its batch was decided (forum/streams.ts),
+//    and a batch is never younger than the states that it uses (forum/batch.ts). So the number in 2 is correct.
+// 4. Only another stub with the same facts and leaf can replace a stub (restated-stubs.ts): `withheld` is unique by event, and the
+//    append-only trigger rejects any other UPDATE.
 import { unavailable } from '../../vocabulary/errors.ts';
-import type { Damages } from '../damage.ts';
+import type { DamagedStreams } from '../damage.ts';
 import type { EventLog, Page } from '../log.ts';
 import { PAGE_BYTES, readPages } from '../pages.ts';
 import type { StreamId } from '../stream-id.ts';
-import type { Erasure, OnWithheld, Restated, StubLine, WithheldPage, Withholding } from '../withholding.ts';
-import { damageIn } from './event-log.ts';
+import type { Erasure, OnWithheld, RestateStub, StubLine, WithheldPage, Withholding } from '../withholding.ts';
+import { findDamage } from './event-log.ts';
 import { type RestatedStub, restateStubs } from './restated-stubs.ts';
 import { type Sql, toStream } from './sql.ts';
-import { requireStubOf } from './stub-check.ts';
-import { lastNumber, linesOf, NUMBERED, type NumberedLine, readOriginals } from './withheld-lines.ts';
+import { lastNumber, linesOf, NUMBERED, type NumberedLine, readOriginals, requireStubOf } from './withheld-lines.ts';
 import {
-  ROWS_AT_ONCE,
+  ROWS_PER_STATEMENT,
   StubbedRows,
   type WithheldLine,
   type WithheldStream,
@@ -29,10 +28,10 @@ import {
   type WithholdStatement,
 } from './withheld-rows.ts';
 
-/** Name in `meta` of the last withholding whose bytes may still be in the database's files. */
+/** `meta` key of the last withholding whose bytes may still be in the database's files. */
 export const ERASURE_PENDING = 'erasure_pending';
 
-/** The stream grows between a plan and its transaction: the next plan folds what was added. */
+/** If a stream grows between a plan and its transaction, the next plan folds only the added events. */
 const ATTEMPTS_MAX = 100;
 
 interface Fold {
@@ -40,7 +39,7 @@ interface Fold {
   head: number;
 }
 
-/** Chambers that were folded with their stubs, while the log had `after` withholdings. */
+/** Chambers that were folded with their stubs while the log had `after` withholdings. */
 class Folds {
   readonly after: number;
   readonly #folds = new Map<StreamId, Fold>();
@@ -59,8 +58,8 @@ class Folds {
 export interface WithholdingParts {
   readonly sql: Sql;
   readonly log: EventLog;
-  readonly damages: Damages;
-  /** When the store was opened. */
+  readonly damagedStreams: DamagedStreams;
+  /** The last withholding when the store was opened. */
   readonly through: number;
 }
 
@@ -79,7 +78,7 @@ export abstract class SqlWithholding implements Withholding {
   abstract get erasure(): Erasure;
   /** Writes all or nothing; returns false if the log has changed since the plan was made. */
   protected abstract write(plan: WithholdPlan): Promise<boolean>;
-  /** The same for stubs that replace stubs. */
+  /** Writes stubs that replace stubs, with the same guarantees. */
   protected abstract writeRestated(
     stubs: readonly RestatedStub[],
     statements: readonly WithholdStatement[],
@@ -93,7 +92,7 @@ export abstract class SqlWithholding implements Withholding {
     this.#listeners.push(listener);
   }
 
-  /** Called with the streams of all withholdings up to `through`, as often as one is noticed. */
+  /** Called whenever withholdings are noticed, with the streams of all new ones up to `through`. */
   protected announce(streams: ReadonlySet<StreamId>, through: number): void {
     if (through <= this.#through) return;
     this.#through = through;
@@ -110,8 +109,8 @@ export abstract class SqlWithholding implements Withholding {
     return withheld;
   }
 
-  restate(restated: Restated): Promise<number> {
-    return restateStubs(this.#parts, restated, (stubs, statements) => this.writeRestated(stubs, statements));
+  restate(restateStub: RestateStub): Promise<number> {
+    return restateStubs(this.#parts, restateStub, (stubs, statements) => this.writeRestated(stubs, statements));
   }
 
   async #withhold(stubs: readonly StubLine[]): Promise<readonly StubLine[]> {
@@ -138,19 +137,19 @@ export abstract class SqlWithholding implements Withholding {
     return streams;
   }
 
-  /** The first stub of each event that has none. */
+  /** Returns the first stub of each event that is not withheld yet. */
   async #newOf(stubs: readonly StubLine[]): Promise<readonly WithheldLine[]> {
-    const { sql, damages } = this.#parts;
+    const { sql, damagedStreams } = this.#parts;
     const first = [...new Map(stubs.toReversed().map((stub) => [stub.eventId, stub])).values()].reverse();
     const lines: WithheldLine[] = [];
-    for (let start = 0; start < first.length; start += ROWS_AT_ONCE) {
-      const asked = first.slice(start, start + ROWS_AT_ONCE);
+    for (let start = 0; start < first.length; start += ROWS_PER_STATEMENT) {
+      const asked = first.slice(start, start + ROWS_PER_STATEMENT);
       const originals = await readOriginals(sql, asked);
       for (const stub of asked) {
         const original = originals.get(stub.eventId);
         if (original === undefined) throw new Error(`event ${stub.eventId} of ${stub.stream} not found`);
         if (original.number !== null) continue;
-        const damage = damageIn(damages, original);
+        const damage = findDamage(damagedStreams, original);
         if (damage !== undefined) throw damage;
         lines.push({ ...stub, signature: requireStubOf(stub, original) });
       }
@@ -171,24 +170,24 @@ export abstract class SqlWithholding implements Withholding {
   }
 
   async read(after: number, limit: number): Promise<WithheldPage> {
-    const { sql, damages } = this.#parts;
+    const { sql, damagedStreams } = this.#parts;
     const parts: Buffer[] = [];
     let [last, bytes, left] = [after, 0, limit];
     while (left > 0 && bytes < PAGE_BYTES) {
-      const rows = await sql.query<NumberedLine>(NUMBERED, [last, Math.min(left, ROWS_AT_ONCE)]);
+      const rows = await sql.query<NumberedLine>(NUMBERED, [last, Math.min(left, ROWS_PER_STATEMENT)]);
       const asked = rows.map(({ stream, event_id }) => ({ stream: toStream(stream), eventId: event_id }));
       const lines = new Map((await linesOf(sql, asked)).map((line) => [`${line.stream} ${line.event_id}`, line]));
       for (const { number, stream, event_id: eventId } of rows) {
         const found = lines.get(`${stream} ${eventId}`);
-        if (found === undefined) throw damages.note(toStream(stream), eventId, `event ${eventId} is missing`);
-        const damage = damageIn(damages, found);
+        if (found === undefined) throw damagedStreams.record(toStream(stream), eventId, `event ${eventId} is missing`);
+        const damage = findDamage(damagedStreams, found);
         if (damage !== undefined) throw damage;
         parts.push(found.line, LINE_BREAK);
         bytes += found.line.length + 1;
         last = number;
         if (--left === 0 || bytes >= PAGE_BYTES) break;
       }
-      if (rows.length < ROWS_AT_ONCE) break;
+      if (rows.length < ROWS_PER_STATEMENT) break;
     }
     return { ndjson: Buffer.concat(parts), count: parts.length / 2, last };
   }

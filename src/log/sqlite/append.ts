@@ -1,13 +1,20 @@
-// Appends a batch in one transaction of the writer's thread. Why it writes exactly what it should:
+// Appends a batch in one transaction of the writer thread. Why it writes exactly what it should:
 //
-// 1. No other process writes to the file, and transactions run one after another. So what this process has read of the log stays true
-//    until its next append, and the heads in memory are the heads of the log.
-// 2. Nevertheless the database rejects an event that is not the next one of its stream, a chamber that is not the next one, and a known
+// 1. No other process writes to the file, and transactions run one after another. So data that this process has read from the log stays
+//    valid until its next append, and the heads in memory are the heads of the log.
+// 2. Nevertheless, the database rejects an event that is not the next one of its stream, a chamber that is not the next one, and a known
 //    signature (schema.ts). Then nothing is written, and the batch is retried without the streams whose heads differ.
-// 3. Nothing is written of a batch that was decided before a withholding: sql/withholding.ts.
-// 4. Known signatures are looked up first: the filter has no false negatives (signature-filter.ts).
+// 3. Nothing is written from a batch that was decided before a withholding (sql/withholding.ts).
+// 4. Known signatures are looked up first, and the filter has no false negatives (signature-filter.ts).
 import { crc32 } from 'node:zlib';
-import { ALL_CHAMBERS, type AppendBatch, type AppendResult, type LogEntry, type Registration } from '../log.ts';
+import {
+  ALL_CHAMBERS,
+  type AppendBatch,
+  type AppendResult,
+  isCreation,
+  type LogEntry,
+  type Registration,
+} from '../log.ts';
 import { snapshotValues, WRITE_SNAPSHOT } from '../sql/event-log.ts';
 import { CONTACTS, REGISTRATIONS, rowOf, TABLES, upsert } from '../sql/tables.ts';
 import type { StreamId } from '../stream-id.ts';
@@ -19,17 +26,17 @@ export interface AppendParts {
   readonly chamberIdMin: number;
   readonly lastEventId: (stream: StreamId) => Promise<number>;
   readonly find: (signatureKeys: readonly string[]) => Promise<AppendResult['found']>;
-  /** False only for a signature that is not in the log. */
-  readonly mayHold: (signatureKey: string) => boolean;
-  /** The last withholding of the log. */
+  /** Returns false only for a signature that is not in the log. */
+  readonly mayContain: (signatureKey: string) => boolean;
+  /** Returns the number of the log's last withholding. */
   readonly lastWithheld: () => Promise<number>;
 }
 
 export async function append(parts: AppendParts, batch: AppendBatch): Promise<AppendResult> {
   const { entries, registrations = [], heads = NO_HEADS, signatures = [], withheldThrough } = batch;
   const keys = [...entries, ...registrations].flatMap(({ signature }) => signature ?? []);
-  const asked = [...signatures, ...keys].filter(parts.mayHold);
-  // Makes the writer check its files before the batch is read.
+  const asked = [...signatures, ...keys].filter(parts.mayContain);
+  // An empty change makes the writer check its files before the signatures are looked up.
   if (keys.length > 0 && asked.length > 0) await parts.writer.change([]);
   const found = await parts.find(asked);
   const conflicts = new Map<StreamId, number>();
@@ -54,7 +61,7 @@ export async function append(parts: AppendParts, batch: AppendBatch): Promise<Ap
       const others = isOutdated
         ? new Set<StreamId>([...written.map(({ stream }) => stream), ...remembered.map(({ did }) => did)])
         : await conflictingStreams(parts, written);
-      if (others.size === 0) throw new Error(`a batch is rejected: ${error.message}`, { cause: error });
+      if (others.size === 0) throw new Error(`the database rejected a batch: ${error.message}`, { cause: error });
       await addHeads(parts, conflicts, others, written);
     }
   }
@@ -62,7 +69,7 @@ export async function append(parts: AppendParts, batch: AppendBatch): Promise<Ap
 
 const NO_HEADS: ReadonlyMap<StreamId, number> = new Map();
 
-/** Adds the streams with their heads, and for a creation the head of all chambers. */
+/** Adds the streams with their heads. If one of them is a new chamber, also adds ALL_CHAMBERS. */
 async function addHeads(
   { lastEventId }: AppendParts,
   conflicts: Map<StreamId, number>,
@@ -74,7 +81,7 @@ async function addHeads(
   if (hasCreation) conflicts.set(ALL_CHAMBERS, await lastEventId(ALL_CHAMBERS));
 }
 
-/** Returns the streams whose entries do not follow their last event, or the highest chamber. */
+/** Returns the streams whose entries do not follow their last event, and new chambers that do not follow the highest one. */
 async function conflictingStreams(
   { lastEventId }: AppendParts,
   entries: readonly LogEntry[],
@@ -91,10 +98,6 @@ async function conflictingStreams(
     heads.set(stream, eventId);
   }
   return conflicts;
-}
-
-function isCreation(entry: LogEntry): entry is LogEntry & { readonly stream: number } {
-  return typeof entry.stream === 'number' && entry.eventId === 1;
 }
 
 function statementsOf(
@@ -134,17 +137,17 @@ function insertOf(entry: LogEntry, chamberIdMin: number): Statement {
   return { text: CREATE, values: [...values, entry.stream - 1], changesMin: 1 };
 }
 
-// With the default, ABORT, SQLite would copy each page that the insert changes into a statement journal.
+// With the default ABORT, SQLite would copy each page that the insert changes into a statement journal.
 const INSERT = `INSERT OR ROLLBACK INTO events (position, chamber_id, account, event_id, line, signature, nodes, line_crc, nodes_crc)
   SELECT (SELECT coalesce(max(position), 0) + 1 FROM events), $1, $2, $3, CAST($4 AS TEXT), $5, $6, $7, $8`;
 
-/** Requires the chamber before it, so that ids have no gaps. */
+/** Requires the preceding chamber, so that ids have no gaps. */
 const CREATE = `${INSERT} WHERE EXISTS (SELECT 1 FROM events WHERE stream = $9)`;
 
 const UPSERTS = Object.fromEntries(
   Object.entries(TABLES).map(([kind, table]) => {
-    const places = table.columns.map((_, index) => `$${index + 1}`);
-    return [kind, upsert(table, `VALUES (${places})`)];
+    const placeholders = table.columns.map((_, index) => `$${index + 1}`);
+    return [kind, upsert(table, `VALUES (${placeholders})`)];
   }),
 ) as Record<keyof typeof TABLES, string>;
 

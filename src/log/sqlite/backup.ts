@@ -1,5 +1,5 @@
 // Copies the database while the service runs. The copy is a separate log with a new logId, so that a service on it rejects cursors of the
-// original, however far the copy has grown.
+// original, no matter how long the copy has become.
 import { existsSync, rmSync } from 'node:fs';
 import { resolve } from 'node:path';
 import Database from 'better-sqlite3';
@@ -17,15 +17,15 @@ export interface BackupSummary extends RenewedId {
 
 const PAGES_PER_STEP = 1_000;
 
-/** Writes a consistent copy to `target`, which must not exist: whole, durable and readable by its owner alone, or not at all. */
+/** Writes a consistent, durable copy to `target`, which must not exist, readable only by its owner. Writes nothing if it fails. */
 export async function backupDatabase(path: string, target: string): Promise<BackupSummary> {
-  if (existsSync(target)) throw new Error(`${target} exists already: name a new file`);
+  if (existsSync(target)) throw new Error(`${target} already exists: name a new file`);
   requireName(target);
   const source = openReader(path);
   const partial = draftOf(resolve(target));
   try {
     createPrivate(partial);
-    // Copies the snapshot of this transaction: without it every commit of the service would restart the copy.
+    // The copy reads this transaction's snapshot. Otherwise every commit of the service would restart it.
     source.exec('BEGIN');
     await source.backup(partial, { progress: () => PAGES_PER_STEP });
     const summary = await makeNewLog(partial);
@@ -42,7 +42,7 @@ export async function backupDatabase(path: string, target: string): Promise<Back
 async function makeNewLog(path: string): Promise<BackupSummary> {
   const copy = new Database(path);
   try {
-    // The copy is one file, without a -wal, until a service opens it.
+    // Until a service opens the copy, it is one file without a -wal.
     copy.pragma('journal_mode = DELETE');
     const events = copy.prepare<[], number>('SELECT count(*) FROM events').pluck().get() ?? 0;
     copy.exec('BEGIN');
@@ -51,7 +51,7 @@ async function makeNewLog(path: string): Promise<BackupSummary> {
     if (hasTable(copy, 'tiles')) copy.exec('DELETE FROM tiles');
     const { changes } = copy.prepare('DELETE FROM meta WHERE name = ?').run(ERASURE_PENDING);
     copy.exec('COMMIT');
-    // Free pages are copied too, and may still have the bytes of withheld lines.
+    // Free pages are copied too, and may still contain the bytes of withheld lines.
     if (changes > 0) copy.exec('VACUUM');
     return { ...renewed, events };
   } finally {

@@ -1,4 +1,4 @@
-// The database file of a service: opened under one name, locked against a second service, and readable by its owner alone.
+// The database file of a service: opened under one name, locked against a second service, and readable only by its owner.
 import {
   chmodSync,
   chownSync,
@@ -17,19 +17,19 @@ import type { DatabasePath } from './file-watch.ts';
 import { migrate, type OnMigration, requireKnownSchema } from './migration.ts';
 import { createSchema, SCHEMA_VERSION } from './schema.ts';
 
-/** For each connection: a service has two. */
+/** The cache of each connection. A service has two. */
 const CACHE_KIB = 16_384;
-/** For new files. It is twice SQLite's default, which halves the pages that the lines of one commit touch. */
+/** The page size of new files: twice SQLite's default, so that the lines of a commit touch half as many pages. */
 export const DATABASE_PAGE_BYTES = 8_192;
-/** Pages in the write-ahead log before a checkpoint (8 MiB): more would block a move for longer. */
+/** Pages in the write-ahead log before a checkpoint (8 MiB). More pages would block a move for longer. */
 const CHECKPOINT_PAGES = 1_024;
-/** A write-ahead log that grew under an outside reader's snapshot is truncated to this size, several times its usual one. */
+/** A write-ahead log that grew during an outside program's read is truncated to this size. */
 const WAL_BYTES_KEPT = 8_388_608;
-/** How long a statement waits for another program's write lock; short, because it blocks its thread. */
+/** How long a statement waits for another program's write lock. Short, because the wait blocks the thread. */
 const BUSY_TIMEOUT_MS = 500;
-/** How long a start waits for a process that uses the database and may be about to end. */
+/** How long a start waits for a process that uses the database but may be about to exit. */
 const LOCK_WAIT_MS = 3_000;
-/** The size that SQLite creates a -shm with. */
+/** The initial size of SQLite's -shm files. */
 const SHM_BYTES = 32_768;
 
 const OWNER_ONLY = 0o600;
@@ -37,20 +37,20 @@ const IF_PRESENT = { throwIfNoEntry: false } as const;
 
 export interface DatabaseFile {
   readonly db: Database.Database;
-  /** Undefined in memory. */
-  readonly place: DatabasePath | undefined;
+  /** Undefined for a database in memory. */
+  readonly location: DatabasePath | undefined;
   close(): void;
 }
 
 /**
- * Opens or creates the database for this process alone, or in memory for ':memory:'. Throws an Error of one line, also for a file with an
- * earlier schema.
+ * Opens or creates the database with exclusive access for this process, or in memory for ':memory:'. Throws a single-line Error, also for a
+ * file with an earlier schema.
  */
 export function openDatabaseFile(path: string): DatabaseFile {
   return open(path, requireCurrent);
 }
 
-/** Throws an Error of one line. */
+/** Migrates an existing file of an earlier schema. Throws a single-line Error. */
 export async function migrateDatabase(path: string, onMigration: OnMigration = () => {}): Promise<void> {
   if (path === ':memory:' || !existsSync(path)) return;
   const file = open(path, () => {});
@@ -63,7 +63,7 @@ export async function migrateDatabase(path: string, onMigration: OnMigration = (
   }
 }
 
-/** The lines of an earlier schema may lack columns that programs read. */
+/** Rejects earlier schemas, which may lack columns that programs read. */
 export function requireCurrent(version: number): void {
   if (version === SCHEMA_VERSION) return;
   throw new Error(`the file has schema ${version}, which the first start of this version migrates`);
@@ -74,7 +74,7 @@ type RequireVersion = (version: number) => void;
 function open(path: string, requireVersion: RequireVersion): DatabaseFile {
   if (path === ':memory:') {
     const db = connect(path, requireVersion);
-    return { db, place: undefined, close: () => db.close() };
+    return { db, location: undefined, close: () => db.close() };
   }
   let lock: Database.Database | undefined;
   try {
@@ -88,14 +88,14 @@ function open(path: string, requireVersion: RequireVersion): DatabaseFile {
   }
 }
 
-function lockedFile(place: DatabasePath, lock: Database.Database, db: Database.Database): DatabaseFile {
+function lockedFile(location: DatabasePath, lock: Database.Database, db: Database.Database): DatabaseFile {
   const close = () => {
     if (!lock.open) return;
     db.close();
-    reserveShm(place);
+    reserveShm(location);
     lock.close();
   };
-  return { db, place, close };
+  return { db, location, close };
 }
 
 export function cannotOpen(path: string, error: unknown): Error {
@@ -107,8 +107,8 @@ export function reasonOf(error: unknown): string {
 }
 
 /**
- * Returns the path without links, of a file that need not exist yet. Throws an Error of one line if the file cannot be opened safely:
- * under two names it would have two write-ahead logs, and SQLite discards a write-ahead log that has lost its file.
+ * Resolves links in the path of a file that need not exist yet. Throws a single-line Error if the file can't be opened safely: under two names
+ * it would have two write-ahead logs, and SQLite discards a write-ahead log whose database is missing or empty.
  */
 export function requireOneName(path: string): string {
   requireName(path);
@@ -125,26 +125,26 @@ export function requireOneName(path: string): string {
   return file;
 }
 
-/** The driver trims names, and would open another file. An absolute path can't begin with white space. */
+/** Rejects names that end with white space: the driver trims them, and would open a different file. */
 export function requireName(path: string): void {
-  if (path !== path.trimEnd()) throw new Error('the name of the file ends with white space');
+  if (path !== path.trimEnd()) throw new Error('the file name ends with white space');
 }
 
-/** The path itself, or the target of a dangling link. */
+/** Returns the path itself, or the target of a dangling link. */
 function pathOfNewFile(path: string): string {
   const folder = dirname(path);
   if (statSync(folder, IF_PRESENT) === undefined) throw new Error(`the folder ${folder} does not exist`);
-  const place = join(realpathSync(folder), basename(path));
-  if (lstatSync(place, IF_PRESENT) === undefined) return place;
-  return pathOfNewFile(resolve(dirname(place), readlinkSync(place)));
+  const location = join(realpathSync(folder), basename(path));
+  if (lstatSync(location, IF_PRESENT) === undefined) return location;
+  return pathOfNewFile(resolve(dirname(location), readlinkSync(location)));
 }
 
-/** Locks a small file next to the database: other programs may read, and the system releases the lock however the process ends. */
+/** Locks a separate file, so that other programs can read the database. The system releases the lock no matter how the process ends. */
 function lockWriter(path: string): Database.Database {
   createPrivate(path);
   const lock = new Database(path, { timeout: LOCK_WAIT_MS });
   try {
-    // A journal on disk would need room, which a full disk lacks.
+    // A journal on disk would fail on a full disk.
     lock.pragma('journal_mode = MEMORY');
     lock.pragma('locking_mode = EXCLUSIVE');
     lock.exec('BEGIN EXCLUSIVE');
@@ -158,15 +158,15 @@ function lockWriter(path: string): Database.Database {
   }
 }
 
-/** Throws as a start would if another process has the file open for writing; creates nothing. */
+/** Throws the error of a start if another process has the file open for writing. Creates nothing. */
 export function requireUnlocked(file: string): void {
   const path = `${file}.lock`;
   if (existsSync(path)) lockWriter(path).close();
 }
 
 /**
- * SQLite creates -wal and -shm with the mode of their database. An existing file keeps its mode and is not opened here: closing it would
- * release the locks that SQLite holds on it in this process.
+ * Creates a file that only its owner can read. SQLite creates -wal and -shm with the same mode. An existing file keeps its mode and is not
+ * opened: closing it would release the locks that SQLite holds on it in this process.
  */
 export function createPrivate(path: string): void {
   try {
@@ -207,19 +207,19 @@ export function openWriter(path: string): Database.Database {
   }
 }
 
-/** Rewrites the same value: a read-only file opens without an error, and would then reject every move. */
+/** Rewrites the same value, because a read-only file opens without an error and would then reject every move. */
 function requireWritable(db: Database.Database): void {
   try {
     db.pragma(`user_version = ${db.pragma('user_version', { simple: true })}`);
   } catch (error) {
-    // On a full disk the service serves reads, and writes resume when there is room.
+    // On a full disk the service serves reads, and writes resume when there is space.
     if (!(error instanceof Database.SqliteError && error.code === 'SQLITE_FULL')) throw error;
   }
 }
 
 /**
- * SQLite deletes the -shm with the last connection, and opens no write-ahead log without room for a new one. So an empty one is left, with
- * the database's owner and mode, as after a crash: a later start on a disk that is full by then has room for it.
+ * Leaves an empty -shm, as after a crash, with the database's owner and mode. SQLite deletes the -shm with the last connection and needs space
+ * for a new one to open a write-ahead log, so a later start on a full disk would fail.
  */
 function reserveShm({ path, file }: DatabasePath): void {
   try {
@@ -229,6 +229,6 @@ function reserveShm({ path, file }: DatabasePath): void {
     chmodSync(shm, mode & 0o777);
     if (process.getuid?.() === 0) chownSync(shm, uid, gid);
   } catch {
-    // Another program has the database open and needs its -shm, or there is no room for it now.
+    // Another program has the database open and uses its -shm, or there is no space for one.
   }
 }

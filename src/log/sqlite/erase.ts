@@ -1,20 +1,20 @@
-// Removes an agent's personal data from a database while no service runs on it: the rows, and the bytes that they leave behind in the
-// file and its -wal. The log itself contains no personal data and does not change.
+// Removes an agent's personal data from a database while no service runs on it: the rows, and their remaining bytes in the file and its
+// -wal. The log itself contains no personal data and does not change.
 import { openDatabaseFile, reasonOf } from './database-file.ts';
-import { eraseDeletedBytes } from './erased-bytes.ts';
 import { openReader } from './reader.ts';
+import { eraseDeletedBytes } from './transactions.ts';
 
 export interface EraseSummary {
   readonly did: string;
   readonly emailAddresses: number;
   readonly callbacks: number;
-  /** Hashes of signatures that cover an e-mail address or a callback: a retry of such a request is judged by its age from now on. */
+  /** Hashes of signatures that cover an e-mail address or a callback. Without them, a repeated request is rejected only for its age. */
   readonly signatures: number;
-  /** Lines of releases before schema 4, whose digest and signature cover an e-mail address. The log keeps them. */
+  /** Lines of releases before schema 4 that remain in the log. Their digest and signature cover an e-mail address. */
   readonly linesKept: number;
 }
 
-/** Throws an Error of one line if the agent is unknown or another program uses the file. It may be repeated at any time. */
+/** Throws a single-line Error if the agent is unknown or another program uses the file. May be repeated at any time. */
 export function eraseAgent(path: string, did: string): EraseSummary {
   const linesKept = requireAgent(path, did);
   const file = openDatabaseFile(path);
@@ -40,7 +40,7 @@ export function eraseAgent(path: string, did: string): EraseSummary {
   }
 }
 
-/** Returns the count of `linesKept`. It uses a reader, because opening for writing would create a missing file. */
+/** Returns `linesKept`. Uses a reader, because opening for writing would create a missing file. */
 function requireAgent(path: string, did: string): number {
   const reader = openReader(path);
   try {

@@ -4,8 +4,8 @@ import type { StreamDamaged } from '../damage.ts';
 import type { AppendBatch, AppendResult, Snapshot } from '../log.ts';
 import { PAGE_BYTES } from '../pages.ts';
 import {
-  damageIn,
   type EventLogParts,
+  findDamage,
   SqlEventLog,
   type StoredLine,
   snapshotValues,
@@ -40,7 +40,7 @@ export class SqliteEventLog extends SqlEventLog {
         chamberIdMin,
         lastEventId: (stream) => this.lastEventId(stream),
         find: (keys) => this.find(keys),
-        mayHold: (key) => this.mayHold(key),
+        mayContain: (key) => this.mayContain(key),
         lastWithheld: () => lastNumber(sql),
       },
       batch,
@@ -61,8 +61,8 @@ export class SqliteEventLog extends SqlEventLog {
       ...[plain, keys.filter(isHidden)].map((each) => jsonRows(KEY, each)),
       jsonRows(WITHHELD_KEY, plain.map(withHidden)),
     ];
-    for (const row of await sql.query<FoundLine>(LINES_OF_SIGNATURES(sql.dialect), values))
-      found.set(row.key.toString('latin1'), damageIn(this.damages, row) ?? row.line.toString());
+    for (const row of await sql.query<FoundLine>(linesOfSignatures(sql.dialect), values))
+      found.set(row.key.toString('latin1'), findDamage(this.damagedStreams, row) ?? row.line.toString());
     return found;
   }
 
@@ -73,7 +73,7 @@ export class SqliteEventLog extends SqlEventLog {
     });
   }
 
-  /** A line's place is its position: positions have no gaps and follow the order of the commits. */
+  /** Does nothing: a line's place is its position, and positions have no gaps and follow the order of the commits. */
   protected async placeLines(): Promise<boolean> {
     return true;
   }
@@ -110,7 +110,7 @@ function withHidden({ signature }: { readonly signature: Buffer }) {
 const KEY: Columns = { signature: 'bytes' };
 const WITHHELD_KEY: Columns = { ...KEY, hidden: 'bytes' };
 
-const LINES_OF_SIGNATURES = ({ lines, listed, streamOf }: EventLogParts['sql']['dialect']) => `
+const linesOfSignatures = ({ lines, listed, streamOf }: EventLogParts['sql']['dialect']) => `
 SELECT asked.signature AS key, found.stream, found.event_id, found.line, found.line_crc
 FROM ${listed('$1', KEY)} AS asked CROSS JOIN ${lines} AS found ON found.signature = asked.signature
 UNION ALL SELECT asked.signature, found.stream, found.event_id, found.line, found.line_crc

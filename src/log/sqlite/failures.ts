@@ -1,4 +1,4 @@
-// Each failure of the store is one of two: nothing was written and a retry may succeed (FORUM_ERR_UNAVAILABLE), or memory and disk may
+// Classifies failures of the store: either nothing was written and a retry may succeed (FORUM_ERR_UNAVAILABLE), or memory and disk may
 // differ and the process must stop (LogCorruption).
 import Database from 'better-sqlite3';
 import { type ForumError, unavailable } from '../../vocabulary/errors.ts';
@@ -13,7 +13,7 @@ export class Failures {
     this.#onCorruption = onCorruption;
   }
 
-  /** Returns FORUM_ERR_UNAVAILABLE, LogCorruption, or the error itself if it is a defect of the service. */
+  /** Returns FORUM_ERR_UNAVAILABLE, LogCorruption, or the error itself if it is a bug in the service. */
   ofRead(error: unknown): unknown {
     if (!(error instanceof Database.SqliteError)) return error;
     const { code, message } = error;
@@ -42,6 +42,6 @@ export function cannotBeWritten(cause: unknown): ForumError {
 
 /** SQLite rolled the transaction back: the disk is full, or another program has the write lock. */
 const NOTHING_WRITTEN = /^SQLITE_(FULL|BUSY|LOCKED|NOMEM|READONLY(?!_DBMOVED))/;
-/** A user's quota, a limit on file sizes, a disk that is full when the -shm has to grow, or a failing disk. */
+/** A user's quota, a limit on file sizes, a full disk when the -shm has to grow, or a failing disk. */
 const NO_ROOM = /^SQLITE_IOERR_(WRITE|SHMSIZE)$/;
 const MEMORY_AND_DISK_DIFFER = /^SQLITE_(IOERR|CORRUPT|NOTADB|CANTOPEN|PROTOCOL|READONLY_DBMOVED)/;

@@ -1,17 +1,17 @@
 // Watches a database file while it is open: SQLite keeps writing to files that were deleted or replaced, and those writes are lost when
-// the process ends.
+// the process exits.
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import { LogCorruption } from '../damage.ts';
 
 const IF_PRESENT = { throwIfNoEntry: false } as const;
 
-/** From sqlite.org/walformat.html: the frame count in the -shm's header determines the least size of the -wal. */
+/** See sqlite.org/walformat.html: the frame count in the -shm's header determines the minimum size of the -wal. */
 const WAL_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
 const FRAMES_OFFSET = 16;
 
-/** The name by which a file was opened, and the file that it leads to. */
+/** The path under which a file was opened, and the same path with links resolved. */
 export interface DatabasePath {
   readonly path: string;
   readonly file: string;
@@ -42,24 +42,24 @@ export class FileWatch {
     this.#shmBytes = requireSame(this.#shm, this.#shmBytes);
     if (statSync(this.#wal.path, IF_PRESENT) === undefined) throw this.#saveDeletedWal();
     const walBytes = requireSame(this.#wal, 0);
-    // Read after the size: another program's checkpoint resets the count before it truncates the file.
+    // The count is read after the size, because another program's checkpoint resets the count before it truncates the file.
     readSync(this.#shmDescriptor, this.#frameCount, 0, 4, FRAMES_OFFSET);
     const frames = this.#frameCount[0] ?? 0;
     if (frames > 0 && walBytes < WAL_HEADER_BYTES + frames * this.#frameBytes) throw changed(this.#wal, 'truncated');
   }
 
   /**
-   * SQLite's own descriptor still reads the deleted file, so a checkpoint writes accepted moves into the main one. It overwrites nothing
-   * of another program that has opened the database since: such a program has created a new -wal, which counts as replaced.
+   * SQLite's descriptor still reads the deleted file, so a checkpoint can write accepted moves into the main file. It can't overwrite data of
+   * another program that has opened the database since, because such a program creates a new -wal, which counts as replaced.
    */
   #saveDeletedWal(): LogCorruption {
     const outcome = isCheckpointed(this.#db)
-      ? 'all answered moves have been saved in the database'
-      : 'the latest answered moves may be lost';
+      ? 'all acknowledged moves have been saved in the database'
+      : 'the latest acknowledged moves may be lost';
     return changed(this.#wal, 'deleted', `: ${outcome}`);
   }
 
-  /** Called when this process has no connection left: closing any descriptor of the -shm releases SQLite's locks on it. */
+  /** Call this only after this process has closed its connections: closing any descriptor of the -shm releases SQLite's locks on it. */
   close(): void {
     closeSync(this.#shmDescriptor);
   }
@@ -76,7 +76,7 @@ function watch(path: string): Watched {
   return { path, ino, dev };
 }
 
-/** Returns the size. */
+/** Returns the file's size. Throws LogCorruption if the file has changed. */
 function requireSame(watched: Watched, bytesMin: number): number {
   const found = statSync(watched.path, IF_PRESENT);
   if (found === undefined) throw changed(watched, 'deleted');
@@ -89,17 +89,17 @@ interface CheckpointResult {
   readonly busy: number;
   /** Frames in the write-ahead log. */
   readonly log: number;
-  /** Those of them that the main file contains. */
+  /** Frames that the main file already contains. */
   readonly checkpointed: number;
 }
 
-/** Writes the whole write-ahead log into the main file, unless an outside reader needs the former pages. */
+/** Returns whether the main file now contains the whole write-ahead log. An outside reader of former pages prevents that. */
 function isCheckpointed(db: Database): boolean {
   try {
     const [result] = db.pragma('wal_checkpoint(FULL)') as CheckpointResult[];
     return result?.busy === 0 && result.checkpointed === result.log;
   } catch {
-    // The caller ends the process in any case.
+    // The caller stops the process in any case.
     return false;
   }
 }

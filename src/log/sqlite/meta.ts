@@ -1,4 +1,4 @@
-// The facts and the clock of a log in an SQLite file.
+// The metadata and the clock of a log in an SQLite file.
 import type { Database } from 'better-sqlite3';
 import type { ForumError } from '../../vocabulary/errors.ts';
 import { instantOf, type Millis } from '../../vocabulary/values.ts';
@@ -9,7 +9,7 @@ import { META, upsert } from '../sql/tables.ts';
 import { readMeta } from './schema.ts';
 import type { Writer } from './writer.ts';
 
-/** After a failed write the clock takes as much room as a large move: its success shows that moves fit again. */
+/** After a failed write, the clock is padded to the size of a large move: its success shows that moves fit again. */
 const PROBE_BYTES = 65_536;
 
 interface Parts {
@@ -40,11 +40,11 @@ export class SqliteMeta extends SqlMeta {
   }
 }
 
-/** The last millisecond that an ISO 8601 year of four digits can express. */
+/** The last millisecond of a four-digit year. */
 const TIME_MAX: Millis = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 /**
- * The log's time, which never falls, not even over a restart: the later of the persisted clock and the newest event's `ts`, which does
+ * Returns the log's time, which does not go back across restarts: the later of the persisted clock and the newest event's `ts`, which does
  * not count if it precedes a reset; 0 in an empty log. Throws if either is not a time.
  */
 export function readClock(db: Database): Millis {

@@ -1,7 +1,7 @@
-// Migrates a file of release 0.1.0 or of the last schemas before this one. Each step is a transaction that also commits the progress, so a
-// migration that is killed resumes at the next start. Lines, signatures and tree nodes stay the same, byte for byte.
-//  1. One transaction adds columns, keys and tables; from then on older releases reject the file. The last schemas need no more.
-//  2. Every event gets its checksums, in batches of one transaction each.
+// Migrates a file of release 0.1.0 or of a recent schema. Each step is a transaction that also commits the progress, so a migration that is
+// killed resumes at the next start. Lines, signatures and tree nodes stay the same, byte for byte.
+//  1. One transaction adds columns, keys and tables. From then on older releases reject the file. The recent schemas need no other step.
+//  2. Every event gets its checksums, in batches, each in one transaction.
 //  3. One transaction rebuilds the derived tables from the lines.
 import { isUtf8 } from 'node:buffer';
 import { crc32 } from 'node:zlib';
@@ -11,7 +11,7 @@ import { HASH_BYTES, nodeHash } from '../../crypto/merkle.ts';
 import { storedLeaf } from '../../crypto/stub.ts';
 import { fromLine, toLine } from '../../vocabulary/events.ts';
 import { CLOCK_HIGH_WATER_MARK } from '../clock-reset.ts';
-import { foldLog } from '../sql/fold.ts';
+import { rebuildDerivedTables } from '../sql/rebuild-derived-tables.ts';
 import {
   CALLBACK_SIGNATURES,
   CALLBACKS,
@@ -30,19 +30,19 @@ import { SQLITE, transactionOn } from './connection.ts';
 import { APPEND_ONLY, APPEND_ONLY_TRIGGERS, KEYS, readMeta, SCHEMA_VERSION } from './schema.ts';
 
 const SCHEMA_OF_0_1 = 2;
-/** Its index of events is a table. */
+/** A schema in which the index of events is a table. */
 const SCHEMA_WITH_INDEX = 7;
-/** Step 1 is done, and the others are not. */
-const SEALING = 8;
-/** It has no withheld lines and no callbacks. */
-const LAST_VERSION = 9;
+/** Marks a file after step 1 and before the end of step 3. */
+const SCHEMA_DURING_MIGRATION = 8;
+/** The previous schema, without withheld lines and callbacks. */
+const PREVIOUS_VERSION = 9;
 
-const KNOWN = [0, SCHEMA_OF_0_1, SCHEMA_WITH_INDEX, SEALING, LAST_VERSION, SCHEMA_VERSION];
+const KNOWN = [0, SCHEMA_OF_0_1, SCHEMA_WITH_INDEX, SCHEMA_DURING_MIGRATION, PREVIOUS_VERSION, SCHEMA_VERSION];
 
 const EVENTS_PER_STEP = 2_000;
 
-/** Name in `meta` of the last position that step 2 has processed. */
-const SEALED_THROUGH = 'sealed_through';
+/** `meta` key of the last position that step 2 has processed. */
+const CHECKSUMS_THROUGH = 'sealed_through';
 
 export interface MigrationProgress {
   readonly step: 'keys' | 'checksums' | 'tables';
@@ -53,7 +53,7 @@ export interface MigrationProgress {
 
 export type OnMigration = (progress: MigrationProgress) => void;
 
-/** Returns the version, 0 for an empty file. Throws an Error of one line if the file is not a log, or this version can't migrate it. */
+/** Returns the schema version; 0 for an empty file. Throws a single-line Error if the file is not a log, or can't be migrated. */
 export function requireKnownSchema(db: Database): number {
   const version = db.pragma('user_version', { simple: true }) as number;
   if (version > SCHEMA_VERSION) {
@@ -77,17 +77,17 @@ function count(db: Database, source: string, condition: string): number {
 export async function migrate(db: Database, onProgress: OnMigration): Promise<void> {
   const version = db.pragma('user_version', { simple: true });
   if (version === SCHEMA_VERSION) return;
-  if (version === LAST_VERSION) return db.transaction(() => finish(db)).immediate();
-  if (version !== SEALING) {
+  if (version === PREVIOUS_VERSION) return db.transaction(() => finish(db)).immediate();
+  if (version !== SCHEMA_DURING_MIGRATION) {
     onProgress({ step: 'keys', events: 0, of: lastPosition(db) });
     db.transaction(version === SCHEMA_OF_0_1 ? () => addTables(db) : () => replaceIndex(db)).immediate();
   }
   if (version === SCHEMA_WITH_INDEX) return;
-  sealEvents(db, onProgress);
+  addChecksums(db, onProgress);
   db.exec('BEGIN IMMEDIATE');
   try {
-    await makeTables(db, onProgress);
-    db.prepare('DELETE FROM meta WHERE name = ?').run(SEALED_THROUGH);
+    await rebuildTables(db, onProgress);
+    db.prepare('DELETE FROM meta WHERE name = ?').run(CHECKSUMS_THROUGH);
     finish(db);
     db.exec('COMMIT');
   } catch (error) {
@@ -96,9 +96,9 @@ export async function migrate(db: Database, onProgress: OnMigration): Promise<vo
   }
 }
 
-/** Keeps the rows of the derived tables, and replaces their indexes. */
+/** Migrates SCHEMA_WITH_INDEX: keeps the rows of the derived tables, and replaces their indexes. */
 function replaceIndex(db: Database): void {
-  // A connection without withholding-guard.ts renames no table while the trigger asks for it.
+  // A connection without withholding-guard.ts can't rename a table while a trigger uses the guard's function.
   db.exec('DROP TABLE chamber_phases; DROP TABLE snapshots; ALTER TABLE contacts RENAME TO earlier_contacts');
   addKeys(db);
   dropDerivedIndexes(db);
@@ -107,7 +107,7 @@ function replaceIndex(db: Database): void {
   finish(db);
 }
 
-/** The last step from every schema. From now on the trigger that refuses UPDATE lets withheld lines through. */
+/** Ends the migration from any schema. From now on the UPDATE trigger allows the replacement of withheld lines. */
 function finish(db: Database): void {
   dropTriggers(db);
   const tables = [CALLBACKS, CALLBACK_SIGNATURES].map((table) => createTable(SQLITE, table)).join('\n');
@@ -139,7 +139,7 @@ function addTables(db: Database): void {
       WHERE name IN ('${CLOCK_HIGH_WATER_MARK}', 'told_at') HAVING count(*) > 0;
     DELETE FROM meta WHERE name = 'told_at';
   `);
-  db.pragma(`user_version = ${SEALING}`);
+  db.pragma(`user_version = ${SCHEMA_DURING_MIGRATION}`);
 }
 
 function addKeys(db: Database): void {
@@ -148,7 +148,7 @@ function addKeys(db: Database): void {
   db.exec("DROP TABLE stream_events; DROP TABLE signatures; DELETE FROM meta WHERE name = 'indexed_through'");
 }
 
-/** Addresses become bytes, as in PostgreSQL, whose text can't contain every address. */
+/** Stores addresses as bytes, as in PostgreSQL, whose text can't contain every address. */
 function replaceContacts(db: Database): void {
   db.exec(`
     ${createTable(SQLITE, CONTACTS)}
@@ -161,7 +161,7 @@ function dropTriggers(db: Database): void {
   for (const trigger of APPEND_ONLY_TRIGGERS) db.exec(`DROP TRIGGER IF EXISTS ${trigger}`);
 }
 
-/** Release 0.1.0 recognised repeated registrations by the events' signatures, which cover e-mail addresses. The events keep them. */
+/** Release 0.1.0 recognized repeated registrations by signatures in `events`, which cover e-mail addresses. They stay in `events`. */
 function rememberRegistrations(db: Database): void {
   const signed = db.prepare<[], { readonly account: string; readonly event_id: number; readonly signature: Buffer }>(
     `SELECT account, event_id, signature FROM events
@@ -173,7 +173,7 @@ function rememberRegistrations(db: Database): void {
   }
 }
 
-interface UnsealedEvent {
+interface EventWithoutChecksums {
   readonly position: number;
   readonly stream: string | number;
   readonly event_id: number;
@@ -183,9 +183,9 @@ interface UnsealedEvent {
 
 type NodesOf = Statement<[string | number, number], Buffer | null>;
 
-function sealEvents(db: Database, onProgress: OnMigration): void {
+function addChecksums(db: Database, onProgress: OnMigration): void {
   const last = lastPosition(db);
-  const unsealed = db.prepare<[number, number], UnsealedEvent>(
+  const withoutChecksums = db.prepare<[number, number], EventWithoutChecksums>(
     `SELECT position, stream, event_id, CAST(line AS BLOB) AS line, nodes FROM events
      WHERE position > ? AND position <= ? AND line_crc IS NULL ORDER BY position`,
   );
@@ -193,26 +193,26 @@ function sealEvents(db: Database, onProgress: OnMigration): void {
     .prepare<[string | number, number], Buffer | null>('SELECT nodes FROM events WHERE stream = ? AND event_id = ?')
     .pluck();
   const saveProgress = db.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)');
-  const seal = db.transaction((events: readonly UnsealedEvent[], through: number) => {
+  const addBatch = db.transaction((events: readonly EventWithoutChecksums[], through: number) => {
     dropTriggers(db);
-    // No UPDATE can be prepared while the trigger is there.
+    // No UPDATE can be prepared while the trigger exists.
     const update = db.prepare<[number, number | null, number]>(
       'UPDATE events SET line_crc = ?, nodes_crc = ? WHERE position = ?',
     );
     for (const event of events) update.run(...checksumsOf(event, nodesOf), event.position);
     db.exec(APPEND_ONLY);
-    saveProgress.run(SEALED_THROUGH, String(through));
+    saveProgress.run(CHECKSUMS_THROUGH, String(through));
   });
-  for (let after = Number(readMeta(db, SEALED_THROUGH) ?? 0); after < last; after += EVENTS_PER_STEP) {
+  for (let after = Number(readMeta(db, CHECKSUMS_THROUGH) ?? 0); after < last; after += EVENTS_PER_STEP) {
     const through = Math.min(after + EVENTS_PER_STEP, last);
-    const events = unsealed.all(after, through);
-    if (events.length > 0) seal.immediate(events, through);
+    const events = withoutChecksums.all(after, through);
+    if (events.length > 0) addBatch.immediate(events, through);
     onProgress({ step: 'checksums', events: through, of: last });
   }
 }
 
-/** A damaged line, or damaged nodes, get a wrong checksum, so that every read detects the damage. */
-function checksumsOf(event: UnsealedEvent, nodesOf: NodesOf): [line: number, nodes: number | null] {
+/** Returns wrong checksums for a damaged line or damaged nodes, so that every read detects the damage. */
+function checksumsOf(event: EventWithoutChecksums, nodesOf: NodesOf): [line: number, nodes: number | null] {
   const { line, nodes } = event;
   const isLineSound = nodes === null ? isCanonical(line) : isLeafOf(line, nodes);
   const areNodesSound = isLineSound && (nodes === null || areParents(event, nodes, nodesOf));
@@ -228,7 +228,7 @@ function isLeafOf(line: Buffer, nodes: Buffer): boolean {
   return nodeAt(nodes, 0).equals(storedLeaf(line));
 }
 
-/** A line outside the tree can be checked only by its form, without its stream. */
+/** Checks a line outside the tree, for which no hash is stored, by its form. */
 function isCanonical(line: Buffer): boolean {
   try {
     return isUtf8(line) && toLine(fromLine(line.toString())) === line.toString();
@@ -237,8 +237,8 @@ function isCanonical(line: Buffer): boolean {
   }
 }
 
-/** Whether every node above the leaf is the hash of its two children. */
-function areParents({ stream, event_id: eventId }: UnsealedEvent, nodes: Buffer, nodesOf: NodesOf): boolean {
+/** Returns whether every node above the leaf is the hash of its two children. */
+function areParents({ stream, event_id: eventId }: EventWithoutChecksums, nodes: Buffer, nodesOf: NodesOf): boolean {
   for (let level = 1; level < nodes.length / HASH_BYTES; level++) {
     const left = nodesOf.get(stream, eventId - 2 ** (level - 1));
     if (!left || !nodeAt(nodes, level).equals(nodeHash(nodeAt(left, level - 1), nodeAt(nodes, level - 1))))
@@ -251,15 +251,15 @@ function nodeAt(nodes: Buffer, level: number): Buffer {
   return nodes.subarray(HASH_BYTES * level, HASH_BYTES * (level + 1));
 }
 
-/** A damaged chamber keeps its earlier row, and does not keep the service from starting. */
-async function makeTables(db: Database, onProgress: OnMigration): Promise<void> {
+/** Keeps the earlier rows of damaged chambers, which do not prevent the service from starting. */
+async function rebuildTables(db: Database, onProgress: OnMigration): Promise<void> {
   const of = lastPosition(db);
   onProgress({ step: 'tables', events: 0, of });
   db.exec('CREATE TEMP TABLE earlier AS SELECT * FROM chambers');
   for (const table of [...DERIVED_TABLES, SNAPSHOTS.name, 'chamber_phases']) db.exec(`DROP TABLE IF EXISTS ${table}`);
   db.exec(createDerivedTables(SQLITE));
   const damaged: (number | string | null)[] = [];
-  await foldLog(transactionOn(db), {
+  await rebuildDerivedTables(transactionOn(db), {
     into: 'stored',
     onFault: ({ stream }) => damaged.push(stream),
     onEvents: (events) => onProgress({ step: 'tables', events, of }),
@@ -269,7 +269,7 @@ async function makeTables(db: Database, onProgress: OnMigration): Promise<void> 
   db.exec('DROP TABLE earlier');
 }
 
-/** In the form of listing-json.ts. The rows of release 0.1.0 had no length of turns and no maximum of members. */
+/** Converts a row of release 0.1.0 to the form of listing-json.ts. Rows had no turn length and no maximum number of members. */
 const KEEP_CHAMBER = `
 INSERT OR REPLACE INTO chambers SELECT chamber_id, creator_did, lobby_deadline, proposal_deadline, debate_deadline,
   allocate_commit_deadline, allocate_reveal_deadline, is_committed, is_settled,

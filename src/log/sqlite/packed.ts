@@ -1,14 +1,14 @@
-// Statements and their values in one buffer, which the main thread transfers to the writer's: objects would be copied one by one.
+// Packs statements and their values into one buffer, which is transferred to the writer thread. Objects would be copied one by one.
 import type { SqlValue } from '../sql/sql.ts';
 
 export interface Statement {
   readonly text: string;
   readonly values: readonly SqlValue[];
-  /** The transaction is rolled back if it changes fewer rows; at most 255. */
+  /** The transaction is rolled back if the statement changes fewer rows; at most 255. */
   readonly changesMin?: number;
 }
 
-/** Numbers the texts of statements, so that each text is sent to the writer's thread once. */
+/** Numbers the texts of statements, so that each text is sent to the writer thread only once. */
 export class StatementTexts {
   readonly #numbers = new Map<string, number>();
   #unsent: string[] = [];
@@ -22,7 +22,7 @@ export class StatementTexts {
     return number;
   }
 
-  /** The texts that were not taken before, in the order of their numbers. */
+  /** Returns the texts that were not taken before, ordered by number. */
   takeUnsent(): readonly string[] {
     const unsent = this.#unsent;
     if (unsent.length > 0) this.#unsent = [];

@@ -7,13 +7,13 @@ import { Conflict, type Writer } from './writer.ts';
 export class SqlitePublishedTree extends SqlPublishedTree {
   readonly #writer: Writer | undefined;
 
-  /** Without a writer it is read-only. */
+  /** Without a writer, the tree is read-only. */
   constructor(parts: TreeParts, writer?: Writer) {
     super(parts);
     this.#writer = writer;
   }
 
-  pinned<Result>(work: (tree: PublishedTree) => Promise<Result>): Promise<Result> {
+  onOneServer<Result>(work: (tree: PublishedTree) => Promise<Result>): Promise<Result> {
     return work(this);
   }
 
@@ -43,7 +43,7 @@ export class SqlitePublishedTree extends SqlPublishedTree {
   }
 }
 
-/** Inserts the first checkpoint; a later one replaces a checkpoint of the size that it follows. */
+/** Inserts the first checkpoint, or replaces the one with the size `from`. */
 const PUBLISH = upsert(
   CHECKPOINTS,
   'SELECT $1, $2, $3 WHERE $4 = (SELECT coalesce(max(size), 0) FROM checkpoints WHERE log_id = $1)',

@@ -1,10 +1,10 @@
-// Reads a database file without changing it, also while a service runs on it.
+// Reads a database file without changing it, even while a service runs on it.
 import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
-import { Damages } from '../damage.ts';
-import type { FoundLog } from '../found-log.ts';
-import { readFoundLog } from '../sql/meta.ts';
+import { DamagedStreams } from '../damage.ts';
+import type { ExistingLog } from '../existing-log.ts';
+import { readExistingLog } from '../sql/meta.ts';
 import { sqlOn } from './connection.ts';
 import { cannotOpen, reasonOf, requireOneName, requireUnlocked } from './database-file.ts';
 import { readClock } from './meta.ts';
@@ -12,11 +12,11 @@ import { requireKnownSchema } from './migration.ts';
 import { SqlitePublishedTree } from './published-tree.ts';
 import { SCHEMA_VERSION } from './schema.ts';
 
-/** Opens the file read-only; throws an Error of one line. */
+/** Opens the file read-only. Throws a single-line Error. */
 export function openReader(path: string): Database.Database {
   let db: Database.Database | undefined;
   try {
-    // Even a reader discards a write-ahead log that has lost its file.
+    // Even a reader discards a write-ahead log whose database is missing or empty.
     const file = requireOneName(path);
     if (!existsSync(file)) throw new Error('file not found');
     db = new Database(file, { readonly: true, fileMustExist: true });
@@ -29,20 +29,20 @@ export function openReader(path: string): Database.Database {
 }
 
 interface FindOptions {
-  /** A service is expected to have the file open: the lock is not tried. */
+  /** Whether a service is expected to have the file open. Then the lock is not checked. */
   readonly isInUse: boolean;
-  /** A start creates the folder. */
-  readonly isFolderMade: boolean;
+  /** Whether a start would create a missing folder. */
+  readonly createsFolder: boolean;
 }
 
-/** Returns undefined if a start would create a new log. Throws the Error that a start would end with. */
+/** Returns undefined if a start would create a new log. Throws the same Error with which a start would fail. */
 export async function findSqliteLog(
   path: string,
-  { isInUse, isFolderMade }: FindOptions,
-): Promise<FoundLog | undefined> {
+  { isInUse, createsFolder }: FindOptions,
+): Promise<ExistingLog | undefined> {
   if (path === ':memory:') return undefined;
   try {
-    if (isFolderMade && !existsSync(dirname(path))) {
+    if (createsFolder && !existsSync(dirname(path))) {
       requireWritable('.');
       return undefined;
     }
@@ -51,7 +51,7 @@ export async function findSqliteLog(
     if (!isInUse) requireUnlocked(file);
     if (!existsSync(file)) return undefined;
     requireWritable(file);
-    return await withReader(file, (db) => readFound(db, file));
+    return await withReader(file, (db) => readExisting(db, file));
   } catch (error) {
     throw cannotOpen(path, error);
   }
@@ -74,18 +74,18 @@ async function withReader<Result>(file: string, read: (db: Database.Database) =>
   }
 }
 
-async function readFound(db: Database.Database, file: string): Promise<FoundLog | undefined> {
+async function readExisting(db: Database.Database, file: string): Promise<ExistingLog | undefined> {
   const version = requireKnownSchema(db);
   if (version === 0) return undefined;
   const isMigrationDue = version !== SCHEMA_VERSION;
-  const log = await readFoundLog(sqlOn(db), {
+  const log = await readExistingLog(sqlOn(db), {
     isMigrationDue,
     lastAt: readClock(db),
     now: undefined,
-    async proveTree(work) {
+    async withTree(work) {
       if (isMigrationDue) return;
       await withReader(file, (reader) =>
-        work(new SqlitePublishedTree({ logId: log.logId, sql: sqlOn(reader), damages: new Damages() })),
+        work(new SqlitePublishedTree({ logId: log.logId, sql: sqlOn(reader), damagedStreams: new DamagedStreams() })),
       );
     },
   });

@@ -1,4 +1,4 @@
-// Moves rows that another program appended out of a log while no service runs on it: all of them or none.
+// Removes rows that another program appended to a log, while no service runs on it: all of them or none.
 import { isUtf8 } from 'node:buffer';
 import { rmSync } from 'node:fs';
 import { storedLeaf } from '../../crypto/stub.ts';
@@ -12,13 +12,13 @@ import { openSqliteLog } from './whole-log.ts';
 
 export interface TailRepair {
   readonly removed: number;
-  /** NDJSON with one row in each line and blobs in hex; null if nothing was removed. */
+  /** The path of an NDJSON file with one row per line and blobs in hex; null if nothing was removed. */
   readonly removedTo: string | null;
 }
 
 /**
- * Removes the rows from the first one with a fault to the end of the log, and saves them next to the database. Throws without a change
- * if one of them may be the service's own: a row that is sound, or whose `prev` is another one of them.
+ * Removes the rows from the first faulty one to the end of the log, and saves them next to the database. Changes nothing and throws if the
+ * service may have written one of them: a row that is valid, or whose `prev` is the hash of another one of them.
  */
 export async function repairTail(path: string): Promise<TailRepair> {
   const firstFaults = new Map<StreamId, number>();
@@ -79,7 +79,7 @@ async function foreignTail(
   return rows;
 }
 
-/** The file is durable before the rows are removed. */
+/** Writes the rows to a durable file before they are removed. */
 function save(path: string, rows: readonly StoredRow[]): string {
   const lines = rows.map(({ position, chamber_id, account, event_id, line, signature, nodes }) => {
     const text = isUtf8(line) ? line.toString() : null;

@@ -1,13 +1,14 @@
-// The SQLite schema: `events` is the source of truth and append-only for every program, but for the lines that the service withholds; the rest is derived or personal.
+// The SQLite schema. `events` is the source of truth and append-only for every program, except for lines that the service withholds; the rest
+// is derived or personal.
 import type { Database } from 'better-sqlite3';
 import { newLogId } from '../log-id.ts';
 import { createDerivedTables, createKeptTables } from '../sql/tables.ts';
 import { SQLITE } from './connection.ts';
-import { WITHHOLDS } from './withholding-guard.ts';
+import { GUARD_FUNCTION } from './withholding-guard.ts';
 
 export const SCHEMA_VERSION = 10;
 
-/** Every read compares a line and its nodes with their CRC-32s. */
+/** Every read checks a line and its nodes against their CRC-32s. */
 const EVENTS = `
 CREATE TABLE events (
   position INTEGER PRIMARY KEY,
@@ -25,7 +26,7 @@ CREATE TABLE events (
 
 const STREAM_OF_NEW = 'coalesce(NEW.chamber_id, NEW.account)';
 
-/** The columns that shared statements use, and the unique keys. */
+/** The column `stream`, which shared statements use, and the unique keys. */
 export const KEYS = `
 ALTER TABLE events ADD COLUMN stream ANY GENERATED ALWAYS AS (coalesce(chamber_id, account)) VIRTUAL;
 CREATE UNIQUE INDEX events_by_stream ON events (stream, event_id);
@@ -39,11 +40,11 @@ const UNCHANGED = ['position', 'chamber_id', 'account', 'event_id', 'nodes', 'no
   .join(' AND ');
 
 // REPLACE deletes without firing DELETE triggers unless the connection enables them, so the insert itself is checked: a row at the next
-// position, for the next event of its stream and with a new signature, replaces nothing. ABORT instead of FAIL would keep a statement
+// position, with the next event of its stream and a new signature, replaces nothing. ABORT instead of FAIL would require a statement
 // journal for every insert.
 export const APPEND_ONLY = `
 CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events WHEN NOT (
-  ${WITHHOLDS}(OLD.stream, OLD.event_id, OLD.line, NEW.line) AND ${UNCHANGED} AND ifnull(NEW.signature, OLD.signature) IS OLD.signature
+  ${GUARD_FUNCTION}(OLD.stream, OLD.event_id, OLD.line, NEW.line) AND ${UNCHANGED} AND ifnull(NEW.signature, OLD.signature) IS OLD.signature
 ) BEGIN
   SELECT RAISE(ABORT, 'events is append-only: no UPDATE');
 END;

@@ -1,6 +1,6 @@
-// A store in one SQLite file, with WAL and synchronous=FULL. One process writes, in a separate thread; its main thread reads.
+// A store in one SQLite file, with WAL and synchronous=FULL. Only one process writes, in a separate thread; its main thread reads.
 import { LOG_ID } from '../../vocabulary/values.ts';
-import { Damages, type LogCorruption, type StreamDamaged } from '../damage.ts';
+import { DamagedStreams, type LogCorruption, type StreamDamaged } from '../damage.ts';
 import { MOVED_TO, requireNotMoved } from '../log-id.ts';
 import { SignatureFilter } from '../signature-filter.ts';
 import { SqlCallbacks } from '../sql/callbacks.ts';
@@ -28,7 +28,7 @@ export interface SqliteStoreOptions {
 }
 
 /**
- * Opens or creates the store in `path`, or in memory for ':memory:'. Throws an Error of one line, also for a file that has to be
+ * Opens or creates the store in `path`, or in memory for ':memory:'. Throws a single-line Error, also for a file that has to be
  * migrated first.
  */
 export function openSqliteStore(path: string, options: SqliteStoreOptions = {}): Store {
@@ -43,7 +43,7 @@ export function openSqliteStore(path: string, options: SqliteStoreOptions = {}):
 
 function compose(file: DatabaseFile, options: SqliteStoreOptions): Store {
   const { chamberIdMin = 1, onCorruption = () => {}, onDamage } = options;
-  const { db, place } = file;
+  const { db, location } = file;
   const logId = readMeta(db, 'log_id') ?? '';
   if (!LOG_ID.test(logId)) throw new Error('the log has no id of 32 hex digits: restore a backup');
   requireNotMoved(readMeta(db, MOVED_TO));
@@ -54,26 +54,26 @@ function compose(file: DatabaseFile, options: SqliteStoreOptions): Store {
   const through = readLast(db);
   const pending = readMeta(db, ERASURE_PENDING);
   const writer = new Writer(file, failures);
-  if (place !== undefined) db.pragma('query_only = ON');
+  if (location !== undefined) db.pragma('query_only = ON');
   const sql = sqlOn(db, (error) => failures.ofRead(error));
-  const damages = new Damages(onDamage);
-  const log = new SqliteEventLog({ logId, sql, damages, seen, chamberIdMin, writer });
+  const damagedStreams = new DamagedStreams(onDamage);
+  const log = new SqliteEventLog({ logId, sql, damagedStreams, seen, chamberIdMin, writer });
   const withholding = new SqliteWithholding({
-    ...{ sql, log, damages, writer, through },
+    ...{ sql, log, damagedStreams, writer, through },
     pending: pending === undefined ? undefined : Number(pending),
-    isInMemory: place === undefined,
+    isInMemory: location === undefined,
   });
   return {
     log,
     withholding,
-    tree: new SqlitePublishedTree({ logId, sql, damages }, writer),
+    tree: new SqlitePublishedTree({ logId, sql, damagedStreams }, writer),
     lists: new Lists(sql),
     callbacks: new SqlCallbacks(sql, async (text, values) => (await writer.change([{ text, values }]))[0] ?? 0),
     meta: new SqliteMeta({ sql, writer, lastAt }),
     nodes: undefined,
     async close() {
       withholding.close();
-      // The writer's thread closes the last connection, and only then the descriptor by which it watches the file.
+      // The writer thread closes the last connection, and only then the descriptor with which it watches the file.
       db.close();
       await writer.close();
       file.close();
@@ -81,7 +81,7 @@ function compose(file: DatabaseFile, options: SqliteStoreOptions): Store {
   };
 }
 
-/** Statements are prepared when they are first used, so a missing table would fail a move instead of the start. */
+/** Prepares a statement on each table, so that a missing table fails the start. Other statements are prepared at their first use. */
 function requireTables(db: DatabaseFile['db']): void {
   const tables = [SNAPSHOTS, ...Object.values(TABLES), ...KEPT_TABLES];
   for (const { name } of tables) db.prepare(`SELECT 1 FROM ${name}`);
@@ -91,7 +91,7 @@ function readLast(db: DatabaseFile['db']): number {
   return db.prepare<[], number>('SELECT coalesce(max(number), 0) FROM withheld').pluck().get() ?? 0;
 }
 
-/** The first second without signatures in the log: a key begins with its second, so the newest one is last in its index. */
+/** Returns the first second without signatures in the log. A key begins with its second, so the newest key is last in its index. */
 function secondAfterNewest(db: DatabaseFile['db']): number {
   return Math.max(...['events', 'withheld'].map((table) => secondAfterNewestIn(db, table)));
 }

@@ -1,19 +1,18 @@
-// Runs packed statements as transactions on one connection: in the writer's thread, or on the main thread for a database in memory.
+// Runs packed statements as transactions on one connection: in the writer thread, or in the main thread for a database in memory.
 import Database from 'better-sqlite3';
 import { LogCorruption } from '../damage.ts';
-import { truncateWal } from './erased-bytes.ts';
+import { type NumberedStatement, prepareNumbered } from './connection.ts';
 import type { FileWatch } from './file-watch.ts';
 import { unpack } from './packed.ts';
-import { type NumberedStatement, prepareNumbered } from './statements.ts';
 import { WithholdingGuard } from './withholding-guard.ts';
 
 export interface WriteRequest {
   /** The texts of statements that were not sent before. */
   readonly texts: readonly string[];
   readonly statements: ArrayBuffer;
-  /** Nothing is written if the log has a later withholding. */
+  /** Nothing is written if the log has a later withholding than this one. */
   readonly withheldThrough?: number | undefined;
-  /** The events whose lines the transaction may replace by stubs, in the form of eventKey. */
+  /** The events whose lines the transaction may replace by stubs, as returned by eventKey. */
   readonly withheld?: readonly string[] | undefined;
 }
 
@@ -23,7 +22,7 @@ export type EraseRequest = 'vacuum' | 'truncate';
 /** The number of rows that each statement changed, or the reason why nothing was written. */
 export type WriteResponse = { readonly changes: Uint32Array } | { readonly failure: WriteFailure };
 
-/** An error in a form that crosses threads. */
+/** An error in a form that can be sent between threads. */
 export interface WriteFailure {
   readonly kind: 'corruption' | 'unchanged' | 'sqlite' | 'other';
   /** SQLite's code. */
@@ -33,7 +32,7 @@ export interface WriteFailure {
   readonly isRolledBack: boolean;
 }
 
-/** A statement changed fewer rows than it must. */
+/** A statement changed fewer rows than required. */
 export class NothingChanged extends Error {}
 
 export class Transactions {
@@ -58,14 +57,14 @@ export class Transactions {
     this.#withheldThrough = this.#lastWithheld.get() ?? 0;
   }
 
-  /** The transaction is durable when this returns. An error means that nothing was written, unless memory and disk may differ. */
+  /** The transaction is durable when this method returns. If it throws, nothing was written, unless memory and disk may differ. */
   run({ texts, statements, withheldThrough, withheld = [] }: WriteRequest): Uint32Array {
-    // Kept even if the transaction fails, because later requests count on these numbers.
+    // The texts are kept even if the transaction fails, because later requests rely on their numbers.
     this.#texts.push(...texts);
-    // Precedes any statement: reading beyond the end of a truncated -shm would kill the process.
+    // This check precedes any statement: reading beyond the end of a truncated -shm would kill the process.
     this.#watch?.requireUnchanged();
     if ((withheldThrough ?? this.#withheldThrough) < this.#withheldThrough) {
-      throw Object.assign(new NothingChanged('a line was withheld since'), { isRolledBack: true });
+      throw Object.assign(new NothingChanged('a line has been withheld since'), { isRolledBack: true });
     }
     const before = this.#lastPosition.get();
     try {
@@ -77,7 +76,7 @@ export class Transactions {
     }
   }
 
-  /** Returns whether it is done; a reader of former pages keeps the write-ahead log from being truncated. */
+  /** Returns whether the request succeeded. A reader of former pages prevents the truncation of the write-ahead log. */
   erase(request: EraseRequest): boolean {
     this.#watch?.requireUnchanged();
     const before = this.#lastPosition.get();
@@ -101,7 +100,7 @@ export class Transactions {
     return Uint32Array.from(changes);
   }
 
-  /** After a failed commit the transaction has ended, or the driver has rolled it back, and the former last position can be read. */
+  /** Returns whether a failed transaction has ended and the last position is the same as before it. */
   #isAsBefore(lastPosition: number | undefined): boolean {
     try {
       return !this.#db.inTransaction && this.#lastPosition.get() === lastPosition;
@@ -130,4 +129,18 @@ function kindOf(error: unknown): WriteFailure['kind'] {
   if (error instanceof LogCorruption) return 'corruption';
   if (error instanceof NothingChanged) return 'unchanged';
   return error instanceof Database.SqliteError ? 'sqlite' : 'other';
+}
+
+/**
+ * Erases deleted bytes, which remain in their pages and in the -wal: VACUUM rewrites every page, and the checkpoint empties the -wal.
+ * Returns false if the -wal still contains them because another program reads former pages.
+ */
+export function eraseDeletedBytes(db: Database.Database): boolean {
+  db.exec('VACUUM');
+  return truncateWal(db);
+}
+
+function truncateWal(db: Database.Database): boolean {
+  const [checkpoint] = db.pragma('wal_checkpoint(TRUNCATE)') as readonly { readonly busy: number }[];
+  return checkpoint?.busy === 0;
 }

@@ -1,4 +1,4 @@
-// A database file as one transaction of a program.
+// A log in an SQLite file, which a program reads or writes in one transaction.
 import { existsSync, rmSync } from 'node:fs';
 import { resolve } from 'node:path';
 import Database from 'better-sqlite3';
@@ -17,16 +17,16 @@ import {
   requireCurrent,
   requireOneName,
 } from './database-file.ts';
-import { eraseDeletedBytes } from './erased-bytes.ts';
 import { readClock } from './meta.ts';
 import { openReader } from './reader.ts';
 import { createSchema } from './schema.ts';
+import { eraseDeletedBytes } from './transactions.ts';
 import { WithholdingGuard } from './withholding-guard.ts';
 
-/** Name in `meta` of the last position that was copied from another log, whose lines need not be in the order of time. */
+/** `meta` key of the last position that was copied from another log, whose lines need not be in chronological order. */
 const COPIED_THROUGH = 'copied_through';
 
-/** Reads the file, also while a service runs. Throws an Error of one line. */
+/** Reads the file, even while a service runs. Throws a single-line Error. */
 export function readSqliteLog(path: string): WholeLog {
   const db = openReader(path);
   try {
@@ -44,9 +44,9 @@ export function readSqliteLog(path: string): WholeLog {
   }
 }
 
-/** Takes the file's lock, as a service would, and SQLite's own. Throws an Error of one line. */
+/** Takes the file's lock, as a service would, and SQLite's write lock. Throws a single-line Error. */
 export function openSqliteLog(path: string): WritableLog {
-  // Fails if the file is missing, which opening for writing would create.
+  // The reader fails if the file is missing. Opening for writing would create it.
   openReader(path).close();
   const file = openDatabaseFile(path);
   const { db } = file;
@@ -61,7 +61,7 @@ export function openSqliteLog(path: string): WritableLog {
     ...wholeLogOn(db),
     now: async () => Date.now(),
     requireNoService: async () => {},
-    holdAppends: async () => {},
+    blockAppends: async () => {},
     placeLines: async () => {},
     allowAppends: async () => {},
     async emptyDerivedTables() {
@@ -71,7 +71,7 @@ export function openSqliteLog(path: string): WritableLog {
     },
     allowStubs(stubs) {
       guard.allow(stubs);
-      // A service that is started after a crash erases what this program did not.
+      // If this program crashes, the next start of a service erases the bytes.
       db.prepare(upsert(META, 'VALUES (?, ?)')).run(ERASURE_PENDING, '0');
     },
     async commit() {
@@ -87,9 +87,9 @@ export function openSqliteLog(path: string): WritableLog {
   };
 }
 
-/** The log is a draft next to the path until it is committed. Throws an Error of one line if the file exists. */
+/** Writes a draft next to the path until the commit. Throws a single-line Error if the file exists. */
 export function createSqliteLog(path: string): NewLog {
-  if (existsSync(path)) throw new Error(`${path} exists already: name a new file`);
+  if (existsSync(path)) throw new Error(`${path} already exists: name a new file`);
   requireOneName(path);
   const draft = draftOf(resolve(path));
   createPrivate(draft);
@@ -100,7 +100,7 @@ export function createSqliteLog(path: string): NewLog {
   };
   try {
     db.pragma(`page_size = ${DATABASE_PAGE_BYTES}`);
-    // The draft is flushed when it is complete, and removed otherwise.
+    // The draft is flushed to disk when it is complete, and otherwise removed.
     db.pragma('synchronous = OFF');
     db.exec('BEGIN');
     createSchema(db);
@@ -142,7 +142,7 @@ function wholeLogOn(db: Database.Database): Omit<WholeLog, 'close'> {
   return {
     ...transaction,
     survivesErrors: true,
-    async checkOwn(report) {
+    async checkDatabase(report) {
       checkPages(db, report);
       const fault = firstOutOfOrder(db, await unorderedThrough(transaction));
       if (fault !== undefined) report(fault);
@@ -166,14 +166,14 @@ interface OrderedRow {
   readonly at: number | null;
 }
 
-/** The last position at which a time may be earlier than that of a line before it. */
+/** Returns the last position at which a `ts` may be earlier than that of a preceding line. */
 async function unorderedThrough(transaction: SqlTransaction): Promise<number> {
-  // Each reset moves the log's time back, and only the last one is stored.
+  // Each reset moves the log's time back, and only the last reset is stored.
   if ((await readMeta(transaction, CLOCK_RESET)) !== undefined) return Number.POSITIVE_INFINITY;
   return Number((await readMeta(transaction, COPIED_THROUGH)) ?? 0);
 }
 
-/** One process wrote the lines one after another, so their times rise with their positions. */
+/** Returns the first line with a wrong position or a `ts` that goes back: one process wrote the lines one after another. */
 function firstOutOfOrder(db: Database.Database, unordered: number): Fault | undefined {
   const query = `SELECT place AS position, stream, event_id, at FROM ${SQLITE.lines} ORDER BY place`;
   let expected = 1;

@@ -1,13 +1,13 @@
-// The trigger that refuses every UPDATE of `events` asks a function that exists only on a connection with this guard. Elsewhere the trigger
-// can't run, so an UPDATE fails there too. The function returns true for the lines of the withholding in progress, if the new line has the
-// leaf of the old one; of a stub, another one may change `withheld` alone.
+// The UPDATE trigger on `events` calls a function that exists only on connections with this guard. On other connections the trigger can't run,
+// so every UPDATE fails. The function returns true for the lines of the withholding in progress, if the new line has the leaf of the old one.
+// A stub may change only in its member `withheld`.
 import type { Database } from 'better-sqlite3';
 import { mayReplace } from '../../crypto/stub.ts';
 import type { StreamId } from '../stream-id.ts';
 import type { StubLine } from '../withholding.ts';
 
-/** SQLite's error names it: "no such function: append_only_but_withheld". */
-export const WITHHOLDS = 'append_only_but_withheld';
+/** SQLite's error contains this name: "no such function: append_only_but_withheld". */
+export const GUARD_FUNCTION = 'append_only_but_withheld';
 
 export function eventKey(stream: StreamId, eventId: number): string {
   return `${stream} ${eventId}`;
@@ -17,7 +17,9 @@ export class WithholdingGuard {
   #withheld: ReadonlySet<string> = new Set();
 
   constructor(db: Database) {
-    db.function(WITHHOLDS, (stream, eventId, before, after) => Number(this.#allows(stream, eventId, before, after)));
+    db.function(GUARD_FUNCTION, (stream, eventId, before, after) =>
+      Number(this.#allows(stream, eventId, before, after)),
+    );
   }
 
   #allows(...[stream, eventId, before, after]: readonly unknown[]): boolean {
@@ -30,7 +32,7 @@ export class WithholdingGuard {
     this.#withheld = new Set(stubs.map(({ stream, eventId }) => eventKey(stream, eventId)));
   }
 
-  /** The same, by eventKey, while `work` runs. */
+  /** Allows the replacement of the lines with these eventKeys while `work` runs. */
   during<Result>(withheld: readonly string[], work: () => Result): Result {
     this.#withheld = new Set(withheld);
     try {

@@ -1,5 +1,5 @@
-// Withholding in one SQLite file: the transaction, and the erasure of the bytes that it leaves in free pages and in the -wal. The
-// transaction marks the erasure as pending, so an erasure that was interrupted is repeated at the next start.
+// Withholding in one SQLite file: the transaction, and the erasure of the bytes that remain in free pages and in the -wal. The transaction
+// marks the erasure as pending, so that an interrupted erasure is repeated at the next start.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { detach } from '../../process/detach.ts';
 import type { RestatedStub } from '../sql/restated-stubs.ts';
@@ -13,12 +13,12 @@ import { eventKey } from './withholding-guard.ts';
 import { Conflict, type Writer } from './writer.ts';
 
 const ERASE_RETRY_MS = 1_000;
-/** While an outside reader keeps the -wal, or the disk has no room for VACUUM. */
+/** The maximum pause, e.g. while the disk has no space for VACUUM. */
 const ERASE_RETRY_MS_MAX = 60_000;
 
 interface Parts extends WithholdingParts {
   readonly writer: Writer;
-  /** The value of ERASURE_PENDING when the store was opened; undefined in memory too. */
+  /** The value of ERASURE_PENDING when the store was opened; always undefined in memory. */
   readonly pending: number | undefined;
   readonly isInMemory: boolean;
 }
@@ -53,7 +53,7 @@ export class SqliteWithholding extends SqlWithholding {
     return true;
   }
 
-  /** The bytes that are replaced hold no text, so nothing is erased. */
+  /** Erases nothing, because the replaced stubs hold no text. */
   protected writeRestated(stubs: readonly RestatedStub[], statements: readonly WithholdStatement[]): Promise<boolean> {
     return this.#change(
       statements,
@@ -110,7 +110,7 @@ export class SqliteWithholding extends SqlWithholding {
     await sleep(millis, undefined, { ref: false, signal: this.#closing.signal }).catch(() => {});
   }
 
-  /** What is left to erase is erased after the next start. */
+  /** Stops the erasure, which continues after the next start. */
   close(): void {
     this.#closing.abort();
   }

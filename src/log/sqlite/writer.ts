@@ -1,5 +1,4 @@
-// Writes to the file in a separate thread, so that only writes wait for the disk. Transactions run one after another, in the order of
-// their requests.
+// Writes to the file in a separate thread, so that only writes wait for the disk. Transactions run one after another, in request order.
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { ForumError } from '../../vocabulary/errors.ts';
@@ -15,10 +14,10 @@ import {
   type WriteResponse,
 } from './transactions.ts';
 
-/** The thread's file has the same extension as this one, in the sources and in the build. */
+/** The thread's file has the same extension as this one, both in the sources and in the build. */
 const THREAD = new URL(`./writer-thread${extname(import.meta.url)}`, import.meta.url);
 
-/** A statement changed nothing or violated a unique key: the caller's view of the log is outdated, and nothing was written. */
+/** A statement changed too few rows or violated a unique key: the caller's view of the log is outdated, and nothing was written. */
 export class Conflict extends Error {}
 
 interface Backend {
@@ -29,19 +28,19 @@ interface Backend {
 type WriteOptions = Pick<WriteRequest, 'withheldThrough' | 'withheld'>;
 
 export class Writer {
-  /** The error of the latest `write`; undefined if it succeeded. */
+  /** The error of the latest `write`; undefined if that succeeded. */
   failure: ForumError | undefined;
   readonly #failures: Failures;
   readonly #backend: Backend;
   readonly #texts = new StatementTexts();
 
-  constructor({ db, place }: DatabaseFile, failures: Failures) {
+  constructor({ db, location }: DatabaseFile, failures: Failures) {
     this.#failures = failures;
     this.#backend =
-      place === undefined ? inThisThread(db) : new WriterThread(place, (reason) => failures.corrupt(reason));
+      location === undefined ? inThisThread(db) : new WriterThread(location, (reason) => failures.corrupt(reason));
   }
 
-  /** Writes all or nothing, durably; returns the number of rows that each statement changed. Throws also Conflict. */
+  /** Writes durably, all or nothing. Returns the number of rows that each statement changed. Throws Conflict among others. */
   async write(statements: readonly Statement[], options: WriteOptions = {}): Promise<Uint32Array> {
     try {
       const changes = await this.change(statements, options);
@@ -53,14 +52,14 @@ export class Writer {
     }
   }
 
-  /** The same for data that is not part of a move: `failure` does not change. */
+  /** Does the same for data that is not part of a move. Does not change `failure`. */
   async change(statements: readonly Statement[], options: WriteOptions = {}): Promise<Uint32Array> {
     const packed = pack(statements, this.#texts);
     const response = await this.#backend.run({ texts: this.#texts.takeUnsent(), statements: packed, ...options });
     return this.#changesOf(response);
   }
 
-  /** Waits its turn among the writes, which wait for it. Returns whether it is done. */
+  /** Queues behind earlier writes and blocks later ones. Returns whether the request succeeded. */
   async erase(request: EraseRequest): Promise<boolean> {
     return this.#changesOf(await this.#backend.run(request))[0] === 1;
   }
@@ -89,7 +88,7 @@ function inThisThread(db: DatabaseFile['db']): Backend {
   };
 }
 
-/** If it dies, a write under way may have been committed or not, so the process must stop. */
+/** If the thread dies, a write in progress may or may not have been committed, so the process must stop. */
 class WriterThread implements Backend {
   readonly #worker: Worker;
   readonly #waiting: ((response: WriteResponse) => void)[] = [];
@@ -98,8 +97,8 @@ class WriterThread implements Backend {
   #isClosing = false;
   #hasEnded = false;
 
-  constructor(place: DatabaseFile['place'], onLost: (reason: string) => void) {
-    this.#worker = new Worker(THREAD, { workerData: place, execArgv: [], name: 'writer' });
+  constructor(location: DatabaseFile['location'], onLost: (reason: string) => void) {
+    this.#worker = new Worker(THREAD, { workerData: location, execArgv: [], name: 'writer' });
     this.#worker.on('message', (response: WriteResponse) => this.#respond(response));
     this.#worker.on('error', (error) => {
       this.#reason = `the thread that writes the log has failed: ${error}`;
@@ -115,7 +114,7 @@ class WriterThread implements Backend {
     this.#keepAlive();
   }
 
-  /** Only a write under way keeps the process running, and the end of the thread. */
+  /** Keeps the process alive only during a write or while the thread is closing. */
   #keepAlive(): void {
     if (this.#waiting.length > 0 || this.#isClosing) this.#worker.ref();
     else this.#worker.unref();

@@ -1,4 +1,5 @@
-// The chain: its id, contracts that accept the relayer, and chamber ids that are free on it. A service without a chain does not load viem.
+// Checks the chain: its id, whether the contracts accept the relayer, and whether the next chamber ids are free. A service without a chain
+// does not load viem.
 import { ConfigError } from '../../config.ts';
 import { anvilBinary } from '../../dev-chain/anvil.ts';
 import { EXIT_FAILURE } from '../../process/exit.ts';
@@ -23,7 +24,7 @@ export const checkChain: Check = async (state) => {
       ? [...findings, behindBlock(blockAt, time())]
       : findings;
   } catch (error) {
-    // checkFiles has reported it.
+    // checkFiles has reported the error.
     if (error instanceof ConfigError) return [];
     throw error;
   }
@@ -36,20 +37,20 @@ function behindBlock(blockAt: Millis, now: Millis): Finding {
 function checkAnvil(): readonly Finding[] {
   try {
     anvilBinary();
-    return [ok('chain', 'a development chain, started with the service; RPC_URL names another chain')];
+    return [ok('chain', 'a development chain, started with the service; set RPC_URL to use another chain')];
   } catch (error) {
     return [problem('chain', reasonOf(error), { variable: 'RPC_URL', exitCode: EXIT_FAILURE })];
   }
 }
 
-/** The search ends after so many consecutive free ids. */
+/** The search ends after this many consecutive free ids. */
 const FREE_IDS_IN_A_ROW = 10;
-/** A copy lacks chambers that were created after it was made. */
+/** The same for a copy, which lacks chambers that were created after it was made. */
 const FREE_IDS_IN_A_ROW_OF_COPY = 100;
 const IDS_PROBED_MAX = 1_000;
 const IDS_NAMED_MAX = 10;
 
-/** A root can be committed once for each id, so chambers whose ids have a root in the registry can never be committed. */
+/** Only one root can be committed per id, so chambers whose ids have a root in the registry can never be committed. */
 export const checkChamberIds: Check = async ({ config, log, isLogReadable, chain }) => {
   if (!chain?.isReached || hasMismatch(chain) || !isLogReadable) return [];
   const from = Math.max((log?.lastChamberId ?? 0) + 1, config.CHAMBER_ID_MIN);
@@ -65,7 +66,7 @@ export const checkChamberIds: Check = async ({ config, log, isLogReadable, chain
     ];
   } catch (error) {
     return [
-      warning('chain', `chamber ids that the registry has roots of are not known: ${reasonOf(error)}`, 'RPC_URL'),
+      warning('chain', `cannot find out which chamber ids have a root in the registry: ${reasonOf(error)}`, 'RPC_URL'),
     ];
   }
 };
@@ -90,13 +91,13 @@ async function takenFrom(
 }
 
 function describeTaken(taken: readonly number[], isCopy: boolean): string {
-  const why = isCopy ? 'being a copy of an earlier one' : 'so that another service uses these contracts, or did';
+  const why = isCopy ? 'because it is a copy' : 'so another service uses or has used these contracts';
   const lowest = (taken.at(-1) ?? 0) + 1;
-  return `the registry has roots of chambers ${named(taken)}, which this log does not have, ${why}: new chambers with these ids could not be committed, so set it to ${lowest} or more`;
+  return `the registry has roots of chambers ${named(taken)} that this log lacks, ${why}: new chambers with these ids could not be committed, so set it to ${lowest} or more`;
 }
 
 function describeEnded(ended: readonly number[]): string {
-  return `the registry has roots of chambers ${named(ended)}, which are open in this copy of a log: those of which moves were lost can’t be committed`;
+  return `the registry has roots of chambers ${named(ended)}, which are open in this copy of the log: chambers that lack moves of the original can’t be committed`;
 }
 
 function named(ids: readonly number[]): string {

@@ -1,5 +1,5 @@
 // The checks before a start. The start runs them before it opens or creates anything, and stops at the first problem; doctor runs all of
-// them. So both agree, and a failed start changes nothing. Problems that the running service reports itself are for doctor alone.
+// them. So both agree, and a failed start changes nothing. Only doctor checks for problems that the running service reports itself.
 import type { Logger } from 'pino';
 import { ConfigError, type ConfigProblem } from '../../config.ts';
 import { EXIT_CONFIG } from '../../process/exit.ts';
@@ -10,8 +10,7 @@ import { checkDatabase, checkSpace } from './database.ts';
 import { describeFinding, type Finding } from './finding.ts';
 import { checkKeys, checkPublished } from './keys.ts';
 import { checkPorts } from './ports.ts';
-import { checkFiles, checkFlags, checkNames, checkOpenFiles, showSettings } from './settings.ts';
-import { checkWithholdings } from './withholdings.ts';
+import { checkFiles, checkFlags, checkNames, checkOpenFiles, checkWithholdings, showSettings } from './settings.ts';
 
 const CHECKS: readonly Check[] = [
   checkNames,
@@ -33,29 +32,32 @@ async function* runChecks(checks: readonly Check[], state: CheckState): AsyncGen
   for (const check of checks) yield await check(state);
 }
 
-function begin(input: CheckInput): CheckState {
+function initialState(input: CheckInput): CheckState {
   return { ...input, log: undefined, isLogReadable: false, chain: undefined };
 }
 
 export async function allFindings(input: CheckInput): Promise<readonly Finding[]> {
   const found: Finding[] = [];
-  for await (const findings of runChecks([...CHECKS, checkWithholdings], begin(input))) found.push(...findings);
+  for await (const findings of runChecks([...CHECKS, checkWithholdings], initialState(input))) found.push(...findings);
   return found;
 }
 
-/** Throws ConfigError if a retry would fail too, otherwise Error; logs tolerable findings. Returns the checked chain. */
+/**
+ * Runs the checks and returns the checked chain. Logs findings that do not stop a start. Throws ConfigError if a retry would fail too,
+ * otherwise Error.
+ */
 export async function requireStartable(input: CheckInput, logger: Logger): Promise<ProbedChain | undefined> {
-  const state = begin(input);
+  const state = initialState(input);
   const tolerable: Finding[] = [];
   for await (const findings of runChecks(CHECKS, state)) {
-    requireNone(findings);
+    throwStoppingFindings(findings);
     tolerable.push(...findings.filter(({ level }) => level !== 'ok'));
   }
   for (const { variable, detail } of tolerable) logger.warn({ variable }, detail);
   return state.chain;
 }
 
-export function requireNone(findings: readonly Finding[]): void {
+export function throwStoppingFindings(findings: readonly Finding[]): void {
   const stopping = findings.filter(({ exitCode }) => exitCode !== 0);
   if (stopping.length === 0) return;
   if (stopping.some(({ exitCode }) => exitCode !== EXIT_CONFIG))

@@ -1,8 +1,8 @@
-// The database: whether the service could open it at a start, and what it contains.
+// Checks whether a start could open the database, and whether there is enough disk space. Reads the existing log.
 import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { type Config, VARIABLES } from '../../config.ts';
-import type { FoundLog } from '../../log/found-log.ts';
+import type { ExistingLog } from '../../log/existing-log.ts';
 import { findSqliteLog } from '../../log/sqlite/reader.ts';
 import { EXIT_FAILURE } from '../../process/exit.ts';
 import { type Check, reasonOf } from './check.ts';
@@ -23,25 +23,25 @@ export const checkDatabase: Check = async (state) => {
   }
 };
 
-const MIGRATION = 'an earlier release wrote the log: the start migrates it, and that release does not open it again';
+const MIGRATION = "an earlier release wrote the log: the start migrates it, and that release can't open it afterwards";
 
 const NO_STANDBY =
-  'without a synchronous standby a failover may lose lines that a checkpoint covers, and no node starts on such a log again';
+  'without a synchronous standby, a failover may lose lines that a checkpoint covers, and then no node can start on the log';
 
 interface LogAndFindings {
-  /** Undefined if the start will create one. */
-  readonly log: FoundLog | undefined;
+  /** Undefined if a start would create the log. */
+  readonly log: ExistingLog | undefined;
   readonly findings: readonly Finding[];
 }
 
-/** Throws the error that a start would end with. A database that is in use may be locked. */
+/** Throws the error with which a start would fail. If the database is in use, its lock is not an error. */
 export async function findLog(config: Config, { isInUse }: { readonly isInUse: boolean }): Promise<LogAndFindings> {
   if (config.DATABASE_URL === undefined) {
-    const log = await findSqliteLog(config.DATABASE_PATH, { isInUse, isFolderMade: isDefaultPath(config) });
+    const log = await findSqliteLog(config.DATABASE_PATH, { isInUse, createsFolder: isDefaultPath(config) });
     return { log, findings: [] };
   }
-  // Loaded only when used: it would slow every other start.
-  const { findPostgresLog } = await import('../../log/postgres/found-log.ts');
+  // Loaded only when used, because it would slow down every other start.
+  const { findPostgresLog } = await import('../../log/postgres/existing-log.ts');
   const { detail, hasSynchronousStandby, log } = await findPostgresLog(config.DATABASE_URL);
   const standby = hasSynchronousStandby
     ? ok('disk', detail)
@@ -49,12 +49,12 @@ export async function findLog(config: Config, { isInUse }: { readonly isInUse: b
   return { log, findings: [standby] };
 }
 
-/** Only the default folder is created: a configured one that is missing is more likely a mistake. */
+/** Only the default folder is created, because a missing configured folder is more likely a mistake. */
 export function isDefaultPath({ DATABASE_URL, DATABASE_PATH }: Config): boolean {
   return DATABASE_URL === undefined && DATABASE_PATH === VARIABLES.DATABASE_PATH.fallback;
 }
 
-/** A full disk does not stop a start: the service reads, and writes once there is space. */
+/** Never stops a start: on a full disk the service serves reads, and writes once there is space. */
 export const checkSpace: Check = async ({ config: { DATABASE_PATH, DATABASE_URL }, isLogReadable }) => {
   if (DATABASE_URL !== undefined || DATABASE_PATH === ':memory:' || !isLogReadable) return [];
   const parent = dirname(DATABASE_PATH);

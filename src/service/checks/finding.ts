@@ -30,7 +30,10 @@ export function problem(
   return { subject, level: 'problem', detail, variable, exitCode };
 }
 
-export function ofConfiguration(error: ConfigError, subject: Finding['subject'] = 'configuration'): readonly Finding[] {
+export function configurationFindings(
+  error: ConfigError,
+  subject: Finding['subject'] = 'configuration',
+): readonly Finding[] {
   return error.problems.map(({ variable, problem: detail }) =>
     problem(subject, detail, { variable, exitCode: EXIT_CONFIG }),
   );

@@ -1,8 +1,8 @@
-// The ports: checked by listening on them briefly.
+// Checks the ports by listening on them briefly.
 import { createServer, type Server } from 'node:net';
 import { type ListenAddress, ListenError, listen } from '../../http/http-server.ts';
 import { EXIT_FAILURE } from '../../process/exit.ts';
-import { metricsPort, servicePort } from '../listen-addresses.ts';
+import { metricsPort, servicePort } from '../configured.ts';
 import type { Check } from './check.ts';
 import { type Finding, ok, problem } from './finding.ts';
 
@@ -17,14 +17,14 @@ export const checkPorts: Check = async ({ config, isRunning }) => {
     findings.push(finding);
     if (finding.level === 'ok') servers.push(server);
   }
-  // Both stay open until then, since the two can't share a port.
+  // The first server stays open while the second is tried, because they can't share a port.
   await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
   return findings;
 };
 
 async function tryPort(server: Server, address: ListenAddress): Promise<Finding> {
   const { port, host, variables } = address;
-  // Port 0: the system picks a free one.
+  // The system picks a free port for port 0.
   try {
     await listen(server, address);
     return ok('ports', port === 0 ? `a free port of ${host}` : `${host}:${port} is free`, variables.port);

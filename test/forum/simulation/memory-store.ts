@@ -4,7 +4,7 @@
 import { HIDDEN_KEY_CHARS } from '../../../src/crypto/http-signature.ts';
 import type { NodeRef } from '../../../src/crypto/merkle.ts';
 import type { CallbackStore } from '../../../src/log/callbacks.ts';
-import { Damages } from '../../../src/log/damage.ts';
+import { DamagedStreams } from '../../../src/log/damage.ts';
 import type { AppendBatch, AppendResult, EventLog, OrderedPage, Page, Snapshot } from '../../../src/log/log.ts';
 import type { PublishedTree } from '../../../src/log/published-tree.ts';
 import type { ReadModel } from '../../../src/log/read-model.ts';
@@ -82,13 +82,13 @@ const NO_CALLBACKS: CallbackStore = {
   remember: unread,
   forget: unread,
   listMemberships: unread,
-  listPlayed: unread,
-  listSeated: unread,
+  listChambersWithTurns: unread,
+  listMembers: unread,
 };
 
 /** Operations that the forum never calls. */
 const NOT_PUBLISHED: PublishedTree = {
-  pinned: (work) => work(NOT_PUBLISHED),
+  onOneServer: (work) => work(NOT_PUBLISHED),
   checkpoint: async () => undefined,
   confirm: async () => {},
   readTiles: async (refs) => refs.map(() => undefined),
@@ -110,7 +110,7 @@ const NOT_WITHHELD: Withholding = {
 
 class MemoryLog implements EventLog {
   readonly logId: string;
-  readonly damages = new Damages();
+  readonly damagedStreams = new DamagedStreams();
   readonly readQueue = new ReadQueue();
   readonly #database: MemoryDatabase;
   readonly #network: Network;
@@ -142,7 +142,7 @@ class MemoryLog implements EventLog {
     return result;
   }
 
-  mayHold(signatureKey: string): boolean {
+  mayContain(signatureKey: string): boolean {
     return signatureKey.length === HIDDEN_KEY_CHARS || this.#seen.has(signatureKey) || this.#guesses(signatureKey);
   }
 

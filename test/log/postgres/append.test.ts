@@ -1,7 +1,7 @@
 // How a database arbitrates between nodes, beyond the port's contract: signatures, chamber ids, registrations and repeated appends.
 import type pg from 'pg';
 import { describe, expect, it, vi } from 'vitest';
-import { Damages, StreamDamaged } from '../../../src/log/damage.ts';
+import { DamagedStreams, StreamDamaged } from '../../../src/log/damage.ts';
 import { ALL_CHAMBERS, type AppendResult, type LogEntry, type Registration } from '../../../src/log/log.ts';
 import { Appender } from '../../../src/log/postgres/append.ts';
 import type { StreamId } from '../../../src/log/stream-id.ts';
@@ -21,7 +21,7 @@ async function open() {
   const client = await connect(url);
   const appender = new Appender({
     logId: store.log.logId,
-    damages: new Damages(),
+    damagedStreams: new DamagedStreams(),
     chamberIdMin: 1,
     clock: { now: Date.now },
   });
@@ -206,8 +206,8 @@ it('no statement changes or removes an event', async () => {
 
 it('a line or nodes that fail their checksum damage only their own stream', async () => {
   const { url } = await open();
-  const damages: string[] = [];
-  const store = await openStore(url, { onDamage: ({ message }) => void damages.push(message) });
+  const damagedStreams: string[] = [];
+  const store = await openStore(url, { onDamage: ({ message }) => void damagedStreams.push(message) });
   const first = entry(1, 1);
   await store.log.append({ entries: [first, entry(2, 1), entry(2, 2)] });
   const change = (sql: string) =>
@@ -221,7 +221,11 @@ it('a line or nodes that fail their checksum damage only their own stream', asyn
   expect([...lines]).toEqual([[first.signature, expect.any(StreamDamaged)]]);
   await change("DELETE FROM events WHERE stream = '2' AND event_id = 1");
   await expect(store.log.readPage(2, 0, 9)).rejects.toThrow('event 1 is missing');
-  expect([damages.length, store.log.damages.size, store.log.damages.of(3)]).toEqual([2, 2, undefined]);
+  expect([damagedStreams.length, store.log.damagedStreams.size, store.log.damagedStreams.get(3)]).toEqual([
+    2,
+    2,
+    undefined,
+  ]);
 });
 
 it('the clock of the log never goes back, even if several nodes persist it', async () => {

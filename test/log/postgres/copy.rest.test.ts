@@ -124,9 +124,9 @@ describe('a copy', () => {
     const [from, taken] = [temporaryDatabase(), temporaryDatabase()];
     const url = await temporaryPostgres();
     for (const place of [from, taken, url]) await (await open(place)).close();
-    await expect(copyLog(from, taken)).rejects.toThrow('exists already: name a new file');
+    await expect(copyLog(from, taken)).rejects.toThrow('already exists: name a new file');
     await expect(copyLog(from, url)).rejects.toThrow('is not empty: name another database, or drop its tables');
-    await expect(copyLog(url, from)).rejects.toThrow('exists already');
+    await expect(copyLog(url, from)).rejects.toThrow('already exists');
     await expect(copyLog(join(temporaryFolder(), 'none.db'), url)).rejects.toThrow('cannot read the database');
     await expect(copyLog(await temporaryPostgres(), url)).rejects.toThrow('it contains no log');
     for (const place of [from, taken, url]) await (await open(place)).close();

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { freePort } from '../../../src/demo/free-port.ts';
-import { Damages } from '../../../src/log/damage.ts';
+import { DamagedStreams } from '../../../src/log/damage.ts';
 import { ALL_CHAMBERS, type LogEntry } from '../../../src/log/log.ts';
 import { Appender } from '../../../src/log/postgres/append.ts';
 import { PostgresLease } from '../../../src/log/postgres/lease.ts';
@@ -112,7 +112,7 @@ describe('a lease', () => {
     const append = (entries: readonly LogEntry[]) =>
       new Appender({
         logId: one.log.logId,
-        damages: new Damages(),
+        damagedStreams: new DamagedStreams(),
         chamberIdMin: 1,
         clock: { now: Date.now },
       }).begin({ entries, registrations: [] })(client);

@@ -11,7 +11,7 @@ import { entry, NONE } from '../entries.ts';
 describe.skipIf(!hasPgBouncer())('behind PgBouncer', () => {
   it('a node behind PgBouncer does not repeat work that the server is still doing', async () => {
     const database = await ownDatabase();
-    const connections = new Connections(await throughPgBouncer(database), 1, { silenceMillis: 500 });
+    const connections = new Connections(await throughPgBouncer(database), 1, { responseTimeoutMillis: 500 });
     atEnd(() => connections.close());
     const sleep = connections.run((client) => client.query('SELECT pg_sleep(4)'));
     await expect(sleep).rejects.toMatchObject({ code: 'FORUM_ERR_UNAVAILABLE' });

@@ -21,7 +21,7 @@ describe('a database that rejects an append', () => {
     ['a missing right', RAISE('42501'), ALLOW, 'the database role lacks a permission, SQLSTATE 42501'],
     ['a full disk', RAISE('53100'), ALLOW, 'the disk of the database is full, SQLSTATE 53100'],
     ['an unknown error', RAISE('XX123'), ALLOW, 'SQLSTATE XX123'],
-    ['a lost prepared statement', RAISE('26000'), ALLOW, 'a prepared statement is gone'],
+    ['a lost prepared statement', RAISE('26000'), ALLOW, 'a prepared statement is missing'],
   ])(
     'moves get 503 while the database rejects appends because of %s, and the process continues',
     async (_, refuse, allow, reason) => {

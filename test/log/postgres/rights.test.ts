@@ -1,6 +1,6 @@
 // The rights of the database role: an error names each missing right with its GRANT, and a node that has all of them works.
 import { describe, expect, it } from 'vitest';
-import { findPostgresLog } from '../../../src/log/postgres/found-log.ts';
+import { findPostgresLog } from '../../../src/log/postgres/existing-log.ts';
 import { openPostgresStore } from '../../../src/log/postgres/store.ts';
 import { PublishLoop } from '../../../src/publisher/publish-loop.ts';
 import { allocationOf, enterPhase, openChamber } from '../../kit/chambers.ts';

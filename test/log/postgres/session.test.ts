@@ -2,10 +2,10 @@
 // never cut short.
 import type pg from 'pg';
 import { describe, expect, it } from 'vitest';
-import { Damages } from '../../../src/log/damage.ts';
+import { DamagedStreams } from '../../../src/log/damage.ts';
 import { Appender } from '../../../src/log/postgres/append.ts';
 import { Connections, runnerOn } from '../../../src/log/postgres/connections.ts';
-import { Growth } from '../../../src/log/postgres/growth.ts';
+import { NotificationChannel } from '../../../src/log/postgres/listen-notify.ts';
 import { PostgresPublishedTree } from '../../../src/log/postgres/published-tree.ts';
 import { createPostgresLog } from '../../../src/log/postgres/whole-log.ts';
 import { openChamber } from '../../kit/chambers.ts';
@@ -109,7 +109,7 @@ describe('a commit', () => {
     const client = await shared(url);
     const appender = new Appender({
       logId: log.logId,
-      damages: new Damages(),
+      damagedStreams: new DamagedStreams(),
       chamberIdMin: 1,
       clock: { now: Date.now },
     });
@@ -127,7 +127,7 @@ describe('a commit', () => {
     await execute(url, noteCommits('checkpoints'));
     const client = await shared(url);
     const runner = runnerOn(client);
-    const parts = { logId: log.logId, damages: new Damages(), sql: runner, commits: runner };
+    const parts = { logId: log.logId, damagedStreams: new DamagedStreams(), sql: runner, commits: runner };
     const publication = { from: 0, checkpoint: { size: 1, note: 'one' }, tiles: [], lease: String(lease.token) };
     expect(await new PostgresPublishedTree(parts).publish(publication)).toBe(true);
     expect(await execute(url, 'SELECT level FROM commits')).toEqual([{ level: 'on' }]);
@@ -141,7 +141,7 @@ describe('a commit', () => {
       client = await connections.connect();
       return client;
     };
-    const growth = new Growth({
+    const growth = new NotificationChannel({
       connect: connectNoted,
       channel: 'session',
       heads: async () => new Map(),

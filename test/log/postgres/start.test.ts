@@ -1,6 +1,6 @@
 // Opening a database: its log is created once, and never in an unsuitable database.
 import { describe, expect, it } from 'vitest';
-import { findPostgresLog } from '../../../src/log/postgres/found-log.ts';
+import { findPostgresLog } from '../../../src/log/postgres/existing-log.ts';
 import { openPostgresStore } from '../../../src/log/postgres/store.ts';
 import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { startPostgres } from '../../kit/postgres-server.ts';

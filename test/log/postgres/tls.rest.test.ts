@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { findPostgresLog } from '../../../src/log/postgres/found-log.ts';
+import { findPostgresLog } from '../../../src/log/postgres/existing-log.ts';
 import { execute } from '../../kit/postgres.ts';
 import { startPostgres } from '../../kit/postgres-server.ts';
 import { atEnd, temporaryFolder } from '../../kit/temporary.ts';

@@ -19,11 +19,11 @@ it.each<readonly [string, () => Promise<Environment>, string | RegExp]>([
   ],
   ['tables of another program', () => withTables('CREATE TABLE films ()'), 'tables of another program'],
   ['another program’s meta', () => withTables(OTHER_META), 'tables of another program'],
-  ['a taken table name', () => withTables('CREATE SEQUENCE events'), 'is named events in the schema public'],
+  ['a taken table name', () => withTables('CREATE SEQUENCE events'), 'uses the name events in the schema public'],
   [
     'a type with the name of a table',
     () => withTables("CREATE TYPE meta AS ENUM ('a')"),
-    'is named meta in the schema public',
+    'uses the name meta in the schema public',
   ],
   ['a role without rights', async () => ({ DATABASE_URL: (await ownRole()).url }), 'GRANT CREATE ON SCHEMA public'],
 ])('doctor and start report the same error for %s', async (_title, make, sentence) => {

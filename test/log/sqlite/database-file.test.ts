@@ -64,7 +64,7 @@ describe.each(['', '-wal', '-shm'])('a file chambers.db%s', (suffix) => {
       // SQLite maps the -shm file into memory: closing the log would touch pages beyond its end.
       if (how === 'truncated') atEnd(() => truncateSync(path + suffix, size));
       const isSaved = suffix === '-wal' && how === 'deleted';
-      const outcome = isSaved ? ': all answered moves have been saved in the database' : '';
+      const outcome = isSaved ? ': all acknowledged moves have been saved in the database' : '';
       const message = `${path}${suffix} was ${how} while it was open${outcome}`;
       await expect(store.log.append({ entries: [entry(1, 3)] })).rejects.toThrow(message);
       await expect(store.meta.persistClock(9)).rejects.toThrow(LogCorruption);
@@ -79,7 +79,7 @@ describe('a deleted write-ahead log', () => {
   it('a checkpoint saves a deleted write-ahead log in the main file', async () => {
     const { path, store } = await openStore();
     rmSync(`${path}-wal`);
-    await expect(store.log.append({ entries: [entry(1, 3)] })).rejects.toThrow('all answered moves have been saved');
+    await expect(store.log.append({ entries: [entry(1, 3)] })).rejects.toThrow('all acknowledged moves have been saved');
     expect(lines(path)).toBe(2);
   });
 
@@ -97,7 +97,7 @@ describe('a deleted write-ahead log', () => {
     reader.exec('BEGIN; SELECT * FROM events');
     await store.log.append({ entries: [entry(1, 3)] });
     rmSync(`${path}-wal`);
-    await expect(store.log.append({ entries: [entry(1, 4)] })).rejects.toThrow('the latest answered moves may be lost');
+    await expect(store.log.append({ entries: [entry(1, 4)] })).rejects.toThrow('the latest acknowledged moves may be lost');
   });
 });
 

@@ -23,5 +23,5 @@ it.each([1, 8, 9, LINES])('a bit flipped in line %i after a read fails the next 
   flipBit(path, { column: 'line', position: eventId, bit: randomInt(1_000) });
   await expect(store.log.readPage(1, 0, 1_000)).rejects.toThrow(`event ${eventId} fails its checksum`);
   if (eventId > 1) expect((await store.log.readPage(1, 0, eventId - 1)).count).toBe(eventId - 1);
-  expect(store.log.damages.of(1)).toBeInstanceOf(StreamDamaged);
+  expect(store.log.damagedStreams.get(1)).toBeInstanceOf(StreamDamaged);
 });

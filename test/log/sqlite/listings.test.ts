@@ -112,8 +112,8 @@ async function useAll({ log, lists, callbacks, tree, meta }: Store): Promise<voi
   await callbacks.remember({ key: signature, did: 'did:key:a', created: 9 }, 1);
   await callbacks.forget({ key: signature, did: 'did:key:a', created: 9 });
   await callbacks.listMemberships({ did: '', chamberId: 0 }, 9);
-  await callbacks.listPlayed([1, 2]);
-  await callbacks.listSeated([{ chamberId: 1, turnOrder: 0 }]);
+  await callbacks.listChambersWithTurns([1, 2]);
+  await callbacks.listMembers([{ chamberId: 1, turnOrder: 0 }]);
   for (const stored of [await callbacks.get('did:key:a')]) if (stored !== undefined) await callbacks.record([stored]);
   await callbacks.remove('did:key:a');
   await meta.remember('name', 'value');

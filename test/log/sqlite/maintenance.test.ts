@@ -102,7 +102,7 @@ describe('fsck of a file', () => {
   it('fsck names lines that are missing at the end', async () => {
     const path = await writtenLog();
     tamper(path, 'DELETE FROM events WHERE position = (SELECT max(position) FROM events)');
-    const problem = /^the log has (\d+) lines, and its checkpoint was published over \d+: restore a backup/;
+    const problem = /^the log has (\d+) lines, but its published checkpoint covers \d+: restore a backup/;
     expect(await faultsOf(path)).toContainEqual(
       expect.objectContaining({ position: null, stream: null, problem: expect.stringMatching(problem) }),
     );
@@ -169,7 +169,7 @@ describe('backup', () => {
 
   it('a backup overwrites nothing', async () => {
     const path = await writtenLog();
-    await expect(backupDatabase(path, path)).rejects.toThrow('exists already');
+    await expect(backupDatabase(path, path)).rejects.toThrow('already exists');
   });
 
   it('a backup of a missing file leaves nothing', async () => {

@@ -1,20 +1,20 @@
-// Decides when a batch is written. A commit costs as much as several moves, on a database server as much as dozens. So commands that
-// arrive in one turn of the event loop are committed together. If an append takes longer than a timer, a batch waits for as many commands
-// as the last batch had: at most COMMANDS_AWAITED_MAX, and for at most the duration of the last append or GATHER_MS_MAX.
+// Decides when a batch is written. A commit costs as much as several moves, and on a database server as much as dozens. So commands that
+// arrive in one turn of the event loop are committed together. If appends take longer than the shortest timer, a batch waits for as many
+// commands as the last batch had, but at most COMMANDS_AWAITED_MAX, and no longer than the last append took or WAIT_MS_MAX.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Millis } from '../vocabulary/values.ts';
 
 /** A single command waits for one turn. Under load a commit costs more than two turns. */
 const TURNS_MAX = 2;
 const COMMANDS_AWAITED_MAX = 24;
-const GATHER_MS_MAX = 2;
+const WAIT_MS_MAX = 2;
 const TIMER_MS_MIN = 1;
 
-export class Gathering {
+export class GroupCommitTimer {
   /** The duration of the last append. */
   appendMillis: Millis = 0;
   #awaited = 0;
-  #onGathered: (() => void) | undefined;
+  #onComplete: (() => void) | undefined;
 
   /** Resolves when the batch has the expected number of commands, or when the time is up. */
   async wait(batch: { readonly length: number }): Promise<void> {
@@ -22,20 +22,20 @@ export class Gathering {
       before = batch.length;
       await nextTurn();
     }
-    const millis = Math.min(this.appendMillis, GATHER_MS_MAX);
+    const millis = Math.min(this.appendMillis, WAIT_MS_MAX);
     if (batch.length < this.#awaited && millis >= TIMER_MS_MIN) {
       const { promise, resolve } = Promise.withResolvers<void>();
       const timer = setTimeout(resolve, millis);
-      this.#onGathered = resolve;
+      this.#onComplete = resolve;
       await promise;
       clearTimeout(timer);
-      this.#onGathered = undefined;
+      this.#onComplete = undefined;
     }
     this.#awaited = Math.min(batch.length, COMMANDS_AWAITED_MAX);
   }
 
   /** Called when the batch gains a command. */
   noteSize(commands: number): void {
-    if (commands >= this.#awaited) this.#onGathered?.();
+    if (commands >= this.#awaited) this.#onComplete?.();
   }
 }

@@ -1,5 +1,5 @@
-// Verifies and folds each stream of a log from its first event on, one stream after another, so that memory contains the state of one. The
-// rows that follow from the lines go to the derived tables; a check puts them in temporary tables, which it compares with those.
+// Verifies and folds every stream of a log from its first event, one stream after another, so that memory holds the state of only one.
+// Writes the resulting rows to the derived tables, or, for fsck, to temporary tables that are compared with them.
 import { crc32 } from 'node:zlib';
 import { listingsOf } from '../../../projections/listings.ts';
 import { encodeState, isSnapshotDue, STATE_VERSION } from '../../../projections/snapshot.ts';
@@ -27,78 +27,80 @@ import {
   table,
 } from './tables.ts';
 
-export interface FoldOptions {
-  /** The stored tables must be empty. The temporary ones are created here, and stored snapshots are compared with the states. */
+export interface RebuildOptions {
+  /** `stored`: the derived tables, which must be empty. `temporary`: tables created here; stored snapshots are verified too. */
   readonly into: 'stored' | 'temporary';
-  /** Called with the first fault of each stream only, because later events build on earlier ones. */
+  /** Called only with the first fault of each stream, because later events build on earlier ones. */
   readonly onFault: (fault: Fault) => void;
   readonly onEvents?: (events: number) => void;
 }
 
-export interface FoldSummary {
+export interface VerifiedLog {
   readonly events: number;
   readonly chambers: number;
   readonly accounts: number;
-  /** Streams with a fault, whose rows are incomplete. */
+  /** Streams with a fault. Their rows are incomplete. */
   readonly badStreams: ReadonlySet<StreamId>;
 }
 
-/** The registrations in sound streams, for the transaction of a check. */
+/** A temporary table of the registrations in valid streams. */
 export const FOLDED_REGISTRATIONS: Table = table({
   name: 'folded_registrations',
   key: ['stream', 'event_id'],
   columns: { stream: 'text', event_id: 'integer' },
 });
 
-/** The stubs in sound streams, for the transaction of a check. */
+/** A temporary table of the stubs in valid streams. */
 export const FOLDED_STUBS: Table = { ...FOLDED_REGISTRATIONS, name: 'folded_stubs' };
 
-export function temporary<Described extends Table>(table: Described): Described {
+export function temporaryTable<Described extends Table>(table: Described): Described {
   return { ...table, name: `folded_${table.name}` };
 }
 
-export async function foldLog(transaction: SqlTransaction, options: FoldOptions): Promise<FoldSummary> {
+export async function rebuildDerivedTables(transaction: SqlTransaction, options: RebuildOptions): Promise<VerifiedLog> {
   const isStored = options.into === 'stored';
   const { dialect } = transaction;
   if (!isStored) {
-    const tables = [...Object.values(TABLES).map(temporary), FOLDED_REGISTRATIONS, FOLDED_STUBS];
+    const tables = [...Object.values(TABLES).map(temporaryTable), FOLDED_REGISTRATIONS, FOLDED_STUBS];
     await transaction.run(tables.map((each) => createTable(dialect, each, 'TEMP TABLE')).join('\n'));
   }
-  const fold = new StreamFold(options.onFault);
-  for await (const page of transaction.pages<FoldRow>(isStored ? linesOf(dialect) : linesWithSnapshots(dialect))) {
+  const verifier = new StreamVerifier(options.onFault);
+  for await (const page of transaction.pages<StoredRow>(isStored ? linesOf(dialect) : linesWithSnapshots(dialect))) {
     const rows = new DerivedRows();
     const registrations: SignedRegistration[] = [];
     for (const row of page) {
-      const folded = fold.add(row);
+      const folded = verifier.add(row);
       if (folded === undefined) continue;
       rows.add(folded);
       const key = registrationKey(folded.after.event);
       if (key !== undefined) registrations.push({ row, key });
     }
-    for (const row of await unremembered(transaction, registrations)) {
-      fold.fail(row, new Error('its signature is not in the table registrations'));
+    for (const row of await findMissingKeys(transaction, registrations)) {
+      verifier.fail(row, new Error('its signature is not in the table registrations'));
     }
     for (const [written, list] of isStored ? rows.stored() : rows.checked()) {
       if (list.length === 0) continue;
       await transaction.query(insertListed(dialect, written), [jsonRows(columnsOf(written), list)]);
     }
-    options.onEvents?.(fold.events);
+    options.onEvents?.(verifier.events);
   }
-  const [members, chambers] = [TABLES.member, TABLES.chamber].map((each) => (isStored ? each : temporary(each)).name);
+  const [members, chambers] = [TABLES.member, TABLES.chamber].map(
+    (each) => (isStored ? each : temporaryTable(each)).name,
+  );
   await transaction.run(`UPDATE ${members} SET is_open = false
     WHERE chamber_id IN (SELECT chamber_id FROM ${chambers} WHERE is_committed)`);
-  return fold;
+  return verifier;
 }
 
-/** Lines that another program appended may lack their checksums and times. */
-interface FoldRow extends Omit<StoredEvent, 'stream'> {
+/** Lines that another program appended may lack checksums and times. */
+interface StoredRow extends Omit<StoredEvent, 'stream'> {
   readonly stream: string | number;
   readonly at: number | null;
   readonly line_crc: number | null;
   readonly nodes_crc: number | null;
-  /** Present only if places are in the order of the commits. */
+  /** Present only if places follow the order of the commits. */
   readonly place?: number;
-  /** These belong to the stream's snapshot, if it is of this event. */
+  /** The stream's snapshot, if it was taken after this event. */
   readonly version?: number | null;
   readonly leaf?: Buffer | null;
   readonly state?: string | null;
@@ -115,27 +117,27 @@ function linesWithSnapshots({ lines }: Dialect): string {
     ON snapshot_of = CAST(stream AS text) AND snapshot_at = event_id ORDER BY stream, event_id`;
 }
 
-interface FoldedEvent {
-  readonly row: FoldRow;
+interface VerifiedEvent {
+  readonly row: StoredRow;
   readonly before: VerifiedStream;
   readonly after: VerifiedStream;
 }
 
-class StreamFold implements FoldSummary {
+class StreamVerifier implements VerifiedLog {
   events = 0;
   chambers = 0;
   accounts = 0;
   readonly badStreams = new Set<StreamId>();
-  readonly #onFault: FoldOptions['onFault'];
-  #stream: FoldRow['stream'] | undefined;
+  readonly #onFault: RebuildOptions['onFault'];
+  #stream: StoredRow['stream'] | undefined;
   #verified = EMPTY_STREAM;
 
-  constructor(onFault: FoldOptions['onFault']) {
+  constructor(onFault: RebuildOptions['onFault']) {
     this.#onFault = onFault;
   }
 
-  /** Returns undefined from the first fault of a stream on. */
-  add(row: FoldRow): FoldedEvent | undefined {
+  /** Returns undefined for the first faulty event of a stream and all events after it. */
+  add(row: StoredRow): VerifiedEvent | undefined {
     this.events++;
     const stream = toStream(row.stream);
     if (row.stream !== this.#stream) {
@@ -154,7 +156,7 @@ class StreamFold implements FoldSummary {
     }
   }
 
-  fail(row: FoldRow, error: unknown): void {
+  fail(row: StoredRow, error: unknown): void {
     const stream = toStream(row.stream);
     if (this.badStreams.has(stream)) return;
     this.badStreams.add(stream);
@@ -163,7 +165,7 @@ class StreamFold implements FoldSummary {
   }
 }
 
-function verifyRow(before: VerifiedStream, row: FoldRow): VerifiedStream {
+function verifyRow(before: VerifiedStream, row: StoredRow): VerifiedStream {
   const { line, nodes, at, line_crc: lineCrc, nodes_crc: nodesCrc } = row;
   const after = verifyEvent(before, { ...row, stream: toStream(row.stream) });
   if (at !== after.at) throw new Error("column at is not the line's ts");
@@ -174,8 +176,8 @@ function verifyRow(before: VerifiedStream, row: FoldRow): VerifiedStream {
   return after;
 }
 
-/** A snapshot of another version is never used. */
-function requireSnapshot({ version, leaf, state, state_crc: crc }: FoldRow, after: VerifiedStream): void {
+/** Ignores a snapshot of another version, which is never used. */
+function requireSnapshot({ version, leaf, state, state_crc: crc }: StoredRow, after: VerifiedStream): void {
   const folded = after.chamber ?? after.account;
   if (typeof state !== 'string' || folded === null || version !== STATE_VERSION) return;
   const isRight = state === encodeState(folded) && leaf && toHex(leaf) === after.headHash;
@@ -184,14 +186,13 @@ function requireSnapshot({ version, leaf, state, state_crc: crc }: FoldRow, afte
 
 type Written = readonly [Table, readonly Row[]];
 
-/** The rows that follow from the events of one page. */
 class DerivedRows {
   readonly #rows = new LatestRows();
   readonly #due = new Map<StreamId, VerifiedStream>();
   readonly #registrations: Row[] = [];
   readonly #stubs: Row[] = [];
 
-  add({ row, before, after }: FoldedEvent): void {
+  add({ row, before, after }: VerifiedEvent): void {
     const stream = toStream(row.stream);
     const folded = after.chamber ?? after.account;
     const listings = after.chamber === null ? [] : listingsOf(before.chamber, after.chamber);
@@ -211,23 +212,23 @@ class DerivedRows {
   }
 
   checked(): readonly Written[] {
-    const derived = this.#rows.byTable().map(([table, rows]): Written => [temporary(table), rows]);
+    const derived = this.#rows.byTable().map(([table, rows]): Written => [temporaryTable(table), rows]);
     return [...derived, [FOLDED_REGISTRATIONS, this.#registrations], [FOLDED_STUBS, this.#stubs]];
   }
 }
 
 interface SignedRegistration {
-  readonly row: FoldRow;
+  readonly row: StoredRow;
   /** The hiddenSignatureKey, in bytes. */
   readonly key: Buffer;
 }
 
 const REGISTERED: Columns = { signature_hash: 'bytes', did: 'text', event_id: 'integer' };
 
-async function unremembered(
+async function findMissingKeys(
   { dialect, query }: SqlTransaction,
   registrations: readonly SignedRegistration[],
-): Promise<readonly FoldRow[]> {
+): Promise<readonly StoredRow[]> {
   if (registrations.length === 0) return [];
   const listed = registrations.map(({ row, key }) => ({
     signature_hash: key,

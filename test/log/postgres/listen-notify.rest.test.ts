@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { ALL_CHAMBERS } from '../../../src/log/log.ts';
 import { Connections } from '../../../src/log/postgres/connections.ts';
-import { Growth } from '../../../src/log/postgres/growth.ts';
+import { NotificationChannel } from '../../../src/log/postgres/listen-notify.ts';
 import type { StreamId } from '../../../src/log/stream-id.ts';
 import { connect, endWakeUps, execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { atEnd } from '../../kit/temporary.ts';
@@ -60,7 +60,7 @@ it('a node replaces a connection whose notification failed', async () => {
     return client.once('end', () => ended++);
   };
   // PostgreSQL rejects a notification on a channel with so long a name, but listens on the truncated name.
-  const growth = new Growth({ connect, channel: 'x'.repeat(64), heads: async () => new Map(), onWithheld: () => {} });
+  const growth = new NotificationChannel({ connect, channel: 'x'.repeat(64), heads: async () => new Map(), onWithheld: () => {} });
   atEnd(() => growth.close());
   growth.follow({ followed: () => [], wake: () => {} });
   await eventually(() => expect([opened, ended, growth.reconnects]).toEqual([2, 2, 2]), 20_000);

@@ -1,25 +1,25 @@
-// Wake-ups between nodes. They carry no data and may be lost, so no append waits for them: NOTIFY inside its transaction would take one
-// lock for the whole server. Each node listens and notifies on one connection. A look at the heads of the followed streams makes up for
-// lost wake-ups.
+// Wake-ups between nodes, by LISTEN and NOTIFY. They carry no data and may be lost, so no append waits for them: a NOTIFY inside its
+// transaction would take a lock on the whole server. Each node listens and notifies on one connection. Polling the heads of the followed
+// streams makes up for lost wake-ups.
 import type { Client } from 'pg';
 import { detach, repeat } from '../../process/detach.ts';
 import { ALL_CHAMBERS } from '../log.ts';
 import { toStream } from '../sql/sql.ts';
 import type { Follower } from '../store.ts';
 import type { StreamId } from '../stream-id.ts';
-import { backendOf, NOT_DURABLY, prepared } from './session.ts';
+import { ASYNCHRONOUS_COMMIT, backendOf, prepared } from './session.ts';
 
 const RECONNECT_PAUSE_MS = 1_000;
 const POLL_INTERVAL_MS = 5_000;
 /** PostgreSQL's limit is 8,000; ANY_STREAM replaces a longer list. */
 const PAYLOAD_BYTES_MAX = 7_900;
 const ANY_STREAM = '';
-/** A node that begins to listen, or has heard of no other, sends it. The others respond, and any stream may have grown. */
+/** Sent by a node that begins to listen or knows of no other node. The other nodes respond and wake all followers. */
 const HELLO = '?';
-/** A line was withheld. */
+/** Sent after a line was withheld. */
 const WITHHELD = '!';
 
-interface GrowthOptions {
+interface ChannelOptions {
   readonly connect: () => Promise<Client>;
   readonly channel: string;
   readonly heads: (streams: readonly StreamId[]) => Promise<ReadonlyMap<StreamId, number>>;
@@ -27,21 +27,21 @@ interface GrowthOptions {
   readonly onWithheld: () => void;
 }
 
-export class Growth {
-  readonly #options: GrowthOptions;
+export class NotificationChannel {
+  readonly #options: ChannelOptions;
   #follower: Follower = { followed: () => [], wake: () => {} };
-  /** Undefined while there is none. */
+  /** Undefined while disconnected. */
   #client: Client | undefined;
   #reconnects = 0;
-  /** A node that is alone notifies nobody. */
+  /** A node that knows of no other node sends only HELLO. */
   #hasOthers = false;
   readonly #grown = new Set<StreamId>();
   #isSending = false;
-  /** The heads at the latest look at them. */
+  /** The heads at the latest poll. */
   #seen: ReadonlyMap<StreamId, number> = new Map();
   #stops: readonly (() => void)[] = [];
 
-  constructor(options: GrowthOptions) {
+  constructor(options: ChannelOptions) {
     this.#options = options;
   }
 
@@ -53,7 +53,7 @@ export class Growth {
     return this.#reconnects;
   }
 
-  /** Notifies the other nodes if there are any. Without a connection nothing is lost: HELLO follows when there is one. */
+  /** Notifies the other nodes, if there are any. While disconnected, notifications are dropped; HELLO follows the reconnection. */
   announce(streams: Iterable<StreamId>): void {
     if (this.#hasOthers) this.#notify(streams);
   }
@@ -73,28 +73,28 @@ export class Growth {
     let client: Client | undefined;
     try {
       client = await connect();
-      client.once('end', () => this.#lose(client));
-      // Not the announced process, which a pooler makes up.
+      client.once('end', () => this.#disconnect(client));
+      // A pooler makes up the process id that it announces to the client.
       const own = await backendOf(client);
       client.on('notification', ({ payload = '', processId }) => {
-        if (processId !== own) this.#hear(payload);
+        if (processId !== own) this.#receive(payload);
       });
       await client.query(`LISTEN ${channel}`);
       this.#client = client;
       this.#notify([HELLO]);
-      // Any stream may have grown before.
+      // Any stream may have grown while this node was not listening.
       this.#wake(ANY_STREAM);
     } catch {
-      this.#lose(client);
+      this.#disconnect(client);
     }
   }
 
-  #lose(client: Client | undefined): void {
+  #disconnect(client: Client | undefined): void {
     if (client !== undefined && this.#client === client) {
       this.#client = undefined;
       this.#reconnects++;
     }
-    // It may be silent: nothing waits for its end.
+    // The server may not respond, so nothing waits for the end.
     client?.end().catch(() => {});
   }
 
@@ -113,14 +113,14 @@ export class Growth {
       try {
         await client?.query(prepared(NOTIFY, [this.#options.channel, payload]));
       } catch {
-        this.#lose(client);
+        this.#disconnect(client);
       }
     }
     this.#isSending = false;
   }
 
-  #hear(payload: string): void {
-    // Growth before other nodes were known was never announced.
+  #receive(payload: string): void {
+    // This node announced no growth while it knew of no other node.
     if (!this.#hasOthers || payload === HELLO) this.#notify([ANY_STREAM]);
     this.#hasOthers = true;
     this.#wake(payload);
@@ -142,13 +142,13 @@ export class Growth {
     try {
       const heads = streams.length === 0 ? new Map() : await this.#options.heads(streams);
       for (const [stream, head] of heads) {
-        // No head shows growth of all chambers, or of an agent's.
+        // No head shows growth of all chambers, or of an agent's chambers.
         const mayHaveGrown = stream === ALL_CHAMBERS || typeof stream === 'string' || this.#seen.get(stream) !== head;
         if (mayHaveGrown) wake(stream);
       }
       this.#seen = heads;
     } catch {
-      // The next look compares with the same heads.
+      // The next poll compares with the same heads.
     }
   }
 
@@ -157,7 +157,7 @@ export class Growth {
   }
 }
 
-const NOTIFY = `SELECT pg_notify($1, $2), ${NOT_DURABLY}`;
+const NOTIFY = `SELECT pg_notify($1, $2), ${ASYNCHRONOUS_COMMIT}`;
 
 function payloadOf(streams: ReadonlySet<StreamId>): string {
   if (streams.has(HELLO)) return HELLO;
