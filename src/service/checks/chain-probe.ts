@@ -7,7 +7,7 @@ import { openAccount } from '../../relayer/transactions.ts';
 import type { ProbedChain } from './check.ts';
 import { ok, problem, warning } from './finding.ts';
 
-/** A log that was used before must keep its chain. */
+/** Probes the chain. `remembered` is the chain with which the log was first used, and which it must keep. */
 export async function probe(wanted: RelayerConfig, remembered: number | undefined): Promise<ProbedChain> {
   const chainId = wanted.chainId ?? remembered;
   if (remembered !== undefined && chainId !== remembered) {

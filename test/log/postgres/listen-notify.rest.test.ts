@@ -60,7 +60,12 @@ it('a node replaces a connection whose notification failed', async () => {
     return client.once('end', () => ended++);
   };
   // PostgreSQL rejects a notification on a channel with so long a name, but listens on the truncated name.
-  const growth = new NotificationChannel({ connect, channel: 'x'.repeat(64), heads: async () => new Map(), onWithheld: () => {} });
+  const growth = new NotificationChannel({
+    connect,
+    channel: 'x'.repeat(64),
+    heads: async () => new Map(),
+    onWithheld: () => {},
+  });
   atEnd(() => growth.close());
   growth.follow({ followed: () => [], wake: () => {} });
   await eventually(() => expect([opened, ended, growth.reconnects]).toEqual([2, 2, 2]), 20_000);

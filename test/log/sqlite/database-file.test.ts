@@ -79,7 +79,9 @@ describe('a deleted write-ahead log', () => {
   it('a checkpoint saves a deleted write-ahead log in the main file', async () => {
     const { path, store } = await openStore();
     rmSync(`${path}-wal`);
-    await expect(store.log.append({ entries: [entry(1, 3)] })).rejects.toThrow('all acknowledged moves have been saved');
+    await expect(store.log.append({ entries: [entry(1, 3)] })).rejects.toThrow(
+      'all acknowledged moves have been saved',
+    );
     expect(lines(path)).toBe(2);
   });
 
@@ -97,7 +99,9 @@ describe('a deleted write-ahead log', () => {
     reader.exec('BEGIN; SELECT * FROM events');
     await store.log.append({ entries: [entry(1, 3)] });
     rmSync(`${path}-wal`);
-    await expect(store.log.append({ entries: [entry(1, 4)] })).rejects.toThrow('the latest acknowledged moves may be lost');
+    await expect(store.log.append({ entries: [entry(1, 4)] })).rejects.toThrow(
+      'the latest acknowledged moves may be lost',
+    );
   });
 });
 
