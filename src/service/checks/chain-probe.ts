@@ -1,4 +1,4 @@
-// Whether the service can use a chain: the id, and contracts that accept the relayer.
+// Checks whether the service can use a chain: its id, and contracts that accept the relayer.
 import { formatEther } from 'viem';
 import { EXIT_CONFIG, EXIT_FAILURE } from '../../process/exit.ts';
 import type { RelayerConfig } from '../../relayer/context.ts';
