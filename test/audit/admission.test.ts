@@ -124,7 +124,7 @@ describe('balances on the chain', () => {
   test.each([
     ['another chain', (method: string) => method === 'eth_chainId' && '0x1', 'serves chain 1'],
     ['a different block at that height', (method: string) => method === 'eth_getBlockByNumber' && 'other', ', not 0x'],
-    ['no such block', (method: string) => method === 'eth_getBlockByNumber' && null, 'is not known there'],
+    ['no such block', (method: string) => method === 'eth_getBlockByNumber' && null, 'is unknown there'],
   ] as const)('a balance is undecided if the RPC has %s', async (_what, result, note) => {
     const proxy = await openFaultProxy(anvil.rpcUrl);
     atEnd(() => proxy.close());

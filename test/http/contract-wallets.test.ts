@@ -250,7 +250,12 @@ describe('an audit with a chain', () => {
   it.each([
     ['another chain', 'eth_chainId', { kind: 'result', result: '0x1' }, 'serves chain 1'],
     ['no such block', 'eth_getBlockByNumber', { kind: 'result', result: null }, 'is unknown there'],
-    ['no state of the block', 'eth_call', { kind: 'error', message: 'missing trie node' }, 'does not have the state of block'],
+    [
+      'no state of the block',
+      'eth_call',
+      { kind: 'error', message: 'missing trie node' },
+      'does not have the state of block',
+    ],
   ] as const)('an audit with a chain is undecided if the RPC has %s', async (_what, faulty, fault, note) => {
     const { service, by, proxy } = await open();
     await service.must('POST', '/register', { by, body: await bodyOf(service, by, wallet.address) });
