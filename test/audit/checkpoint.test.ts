@@ -146,7 +146,7 @@ describe('the published log', () => {
   });
 
   it.each<[string, string, object]>([
-    ['broken', 'named', { problems: [expect.stringMatching(/^the service publishes no log, and --witn/)] }],
+    ['broken', 'named', { problems: [expect.stringMatching(/^the service publishes no log, but --witn/)] }],
     ['undecided', 'not named', { doubts: [expect.stringMatching(/^the service publishes no log that w/)] }],
   ])(
     'an unpublished log is %s if witnesses are required and the log is %s',

@@ -221,7 +221,7 @@ describe('a log that shows an old checkpoint', () => {
     const { problems, doubts } = await audited({ entries: HONEST }, { keptNotes });
     expect([problems, doubts]).toEqual([
       [],
-      [expect.stringMatching(/has signed a checkpoint of size 6 of another log/)],
+      [expect.stringMatching(/has also signed a checkpoint of size 6 of another log/)],
     ]);
   });
 

@@ -80,7 +80,7 @@ describe('receipts', () => {
       const offline = await runCli(['receipts', `--key=${key}`, `--lines=${lines}`]);
       expect(offline.exitCode).toBe(0);
       expect(offline.out).toMatch(/1 +4 .*verified/);
-      expect(offline.out).toMatch(/account +1 .*not evaluated +the lines are not of its stream/);
+      expect(offline.out).toMatch(/account +1 .*not evaluated +the lines belong to another stream/);
     },
   );
 

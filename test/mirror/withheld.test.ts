@@ -106,7 +106,7 @@ describe('a mirror of a log with withheld lines', () => {
       (stub: string) => stub.replace('"comment":"[withheld]"', '"comment":"no"'),
       'text left',
     ],
-    ['belongs to a different log', (stub: string) => stub.replace(/"log":"../, '"log":"ff'), 'another log'],
+    ['belongs to a different log', (stub: string) => stub.replace(/"log":"../, '"log":"ff'), 'a different log'],
     ['is a line without a signature', () => '{"chamberId":1,"did":null,"eventId":1,"a":{"b":{}}}\n', 'not a stub'],
   ])('a mirror stops, saves both statements and keeps its line if a stub %s', async (_what, change, problem) => {
     const { running, withholdNow } = await withComment();
