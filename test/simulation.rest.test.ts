@@ -57,7 +57,7 @@ const OPERATIONS = Object.keys(chamberMoves) as readonly Operation[];
 const FITTING: Readonly<Record<Phase, readonly Operation[]>> = {
   LOBBY: ['join', 'join', 'admit', 'start'],
   PROPOSAL: ['propose', 'propose', 'withdraw', 'pass'],
-  DEBATE: ['debate', 'debate', 'amend', 'withdraw', 'pass'],
+  DEBATE: ['debate', 'amend', 'amend', 'withdraw', 'pass'],
   ALLOCATE_COMMIT: ['commit'],
   ALLOCATE_REVEAL: ['reveal'],
   COMMITTED: OPERATIONS,
@@ -92,11 +92,11 @@ class Simulation {
 
   async step(): Promise<void> {
     const steps = [
-      [60, () => this.#move()],
+      [58, () => this.#move()],
       [15, () => this.#moveClock()],
       [8, () => this.#retry()],
-      [6, () => this.#relay()],
-      [6, () => this.#createChamber()],
+      [10, () => this.#relay()],
+      [4, () => this.#createChamber()],
       [5, () => this.#restart()],
     ] as const;
     let dice = this.#random.below(100);
@@ -289,9 +289,9 @@ function isSettled(state: ChamberState): boolean {
   return state.settlement.committed !== null && graduates(state).every(({ ideaId }) => isDone(ideaId));
 }
 
-/** Two fixed seeds and a random one. */
+/** Two fixed seeds, which together produce every kind of event, and a random one. */
 const { SIMULATION_SEED = Date.now() % 1_000_000 } = process.env;
-const FIXED_SEEDS = [1, 7];
+const FIXED_SEEDS = [1, 2];
 const FURTHER_SEEDS_MAX = 5;
 const KINDS = [
   ...Object.keys(moveOfEvent),

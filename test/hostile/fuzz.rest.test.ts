@@ -9,7 +9,7 @@ import { HOUR } from '../kit/clock.ts';
 import { call, newAgent, type Running, run } from '../kit/service.ts';
 import type { Signer } from '../kit/signer.ts';
 
-const { FUZZ_RUNS = '3000' } = process.env;
+const { FUZZ_RUNS = '2000' } = process.env;
 const RUNS = Number(FUZZ_RUNS);
 
 const METHODS = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'HEAD', 'OPTIONS'] as const;

@@ -16,7 +16,7 @@ import { eventually } from '../kit/until.ts';
 import { type Place, stubOf } from './withheld.ts';
 
 const PROGRAM = fileURLToPath(new URL('withholding-program.ts', import.meta.url));
-const KILLS = Number(process.env['WITHHOLDING_KILLS'] ?? 10);
+const KILLS = Number(process.env['WITHHOLDING_KILLS'] ?? 6);
 const COMMENTS = 30;
 /** The first withholding of a process takes about 140 ms, and each later one, with its erasure, about 20 ms. */
 const INSTANT_MS_MAX = 400;

@@ -9,7 +9,7 @@ import { CALL_MILLIS_MAX, CUT, idea, inTurn, type Network, PACE, TURN_MILLIS, th
 import { openSeat, type Played, type TestSeat } from './seat-in-process.ts';
 
 /** ACTING_CUTS=500 cancels this many calls. */
-const CUTS = Number(process.env['ACTING_CUTS'] ?? 50);
+const CUTS = Number(process.env['ACTING_CUTS'] ?? 25);
 /** The time on a loaded machine. */
 const CUT_MILLIS_MAX = 6_000;
 const CUTS_PER_SERVICE = 25;

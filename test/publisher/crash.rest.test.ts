@@ -11,7 +11,7 @@ import { openGrowingTree, rootOfTiles } from '../../src/tlog/tiled-tree.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 
 const PROGRAM = fileURLToPath(new URL('publisher-program.ts', import.meta.url));
-const KILLS = Number(process.env['CHECKPOINT_KILLS'] ?? 10);
+const KILLS = Number(process.env['CHECKPOINT_KILLS'] ?? 6);
 const UNTIL_KILLED_MS_MAX = 150;
 
 function toCheckpoint(note: string): Checkpoint {

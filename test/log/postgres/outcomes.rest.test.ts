@@ -5,7 +5,7 @@ import { openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { playToSettlement } from '../../kit/settled-chambers.ts';
 import { TestService } from '../../kit/test-service.ts';
 
-const { OUTCOMES = '100', OUTCOMES_SEED = '41' } = process.env;
+const { OUTCOMES = '50', OUTCOMES_SEED = '41' } = process.env;
 
 it(`the outcomes of ${OUTCOMES} random chambers are the same on both stores (OUTCOMES, OUTCOMES_SEED=${OUTCOMES_SEED})`, {
   timeout: 600_000,

@@ -13,7 +13,7 @@ const NODES = 3;
 const AGENTS = 10;
 const CHAMBERS = 5;
 /** The total number of retirements; RETIREMENTS=1000 takes minutes. */
-const { RETIREMENTS = '50' } = process.env;
+const { RETIREMENTS = '20' } = process.env;
 const ROUNDS = Math.ceil(Number(RETIREMENTS) / AGENTS);
 
 async function openNodes() {
