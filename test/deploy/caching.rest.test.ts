@@ -17,7 +17,7 @@ import { atEnd } from '../kit/temporary.ts';
 import { startProxy } from './recipes.ts';
 
 /** The requirement is 10,000 readers, which takes minutes. */
-const { READERS = '200' } = process.env;
+const { READERS = '120' } = process.env;
 const EVENTS = 10_000;
 const PAGE = 1_000;
 const READERS_AT_ONCE = 100;

@@ -12,7 +12,7 @@ onSqliteOnly('it uses no store');
 const PROGRAM = fileURLToPath(new URL('simulation/main.ts', import.meta.url));
 const {
   SIMULATION_SEED = String(Date.now() % 1_000_000),
-  SIMULATION_SECONDS = '5',
+  SIMULATION_SECONDS = '3',
   SIMULATION_SENDS = '3',
 } = process.env;
 const EXHAUSTIVE_MS = 600_000;

@@ -10,7 +10,7 @@ describe('three nodes under faults', () => {
   const scenarios = ['kill-node', 'cut-commit', ...(findPrograms() === undefined ? [] : ['failover'])];
   it.each(scenarios)('three nodes lose or duplicate no accepted move and show no stale read: %s', async (scenario) => {
     const databaseUrl = await temporaryPostgres();
-    const outcome = await runChaos({ scenario, databaseUrl, millis: 3_000, clients: 12, seed: 1, program: MAIN });
+    const outcome = await runChaos({ scenario, databaseUrl, millis: 3_000, clients: 8, seed: 1, program: MAIN });
     expect(outcome?.problems).toEqual([]);
     expect(Math.min(outcome?.answered ?? 0, outcome?.disturbances ?? 0)).toBeGreaterThan(0);
   });

@@ -10,14 +10,14 @@ import { temporaryDatabase } from '../kit/temporary.ts';
 
 const QUIET_MS = 500;
 const QUIET_TICKS_MAX = 2;
-const MOVES = 300;
-/** Lines of about 120 KB, 36 MB in total: more than 5 GB for all readers together. */
+const MOVES = 150;
+/** Lines of about 120 KB, 18 MB in total: more than 2.5 GB for all readers together. */
 const BULK = { bulk: 'x'.repeat(60_000) };
 /** The first readers make the allocator retain about 100 MB of freed memory, which later readers reuse. */
 const FIRST_READERS = 50;
 const MORE_READERS = 100;
 /**
- * One page for each reader, of 262,144 bytes and the rest of its last line, is 40 MB. Without backpressure, the readers would take 3.6 GB.
+ * One page for each reader, of 262,144 bytes and the rest of its last line, is 40 MB. Without backpressure, the readers would take 1.8 GB.
  */
 const GROWTH_BYTES_MAX = 150_000_000;
 const COLLECTS_GARBAGE = { NODE_OPTIONS: `--import=${new URL('../kit/collect-garbage.ts', import.meta.url)}` };

@@ -25,7 +25,7 @@ import { newSignatureKey } from '../entries.ts';
 
 const NODES = 3;
 /** The number of rounds; each round sends eight requests, each to all nodes. */
-const { REQUEST_ROUNDS = '25' } = process.env;
+const { REQUEST_ROUNDS = '12' } = process.env;
 const ROUNDS = Number(REQUEST_ROUNDS);
 
 async function openNodes(options: TestServiceOptions = {}) {
