@@ -105,7 +105,9 @@ describe('a copy', () => {
     const copied = await copyLog(first, second);
     expect(copied.movedTo).toMatch(/^postgres:\/\/127\.0\.0\.1:\d+\/postgres$/);
     await expect(open(first)).rejects.toThrow(MOVED);
-    await expect(copyLog(first, join(temporaryFolder(), 'fork.db'))).rejects.toThrow('has already moved to postgres://');
+    await expect(copyLog(first, join(temporaryFolder(), 'fork.db'))).rejects.toThrow(
+      'has already moved to postgres://',
+    );
 
     expect((await copyLog(second, third)).events).toBe(copied.events);
     await expect(open(second)).rejects.toThrow(MOVED);
