@@ -27,7 +27,7 @@ describe('a service that hides lines from a mirror', () => {
     [
       'an empty list',
       (path) => (path === '/chambers' ? '[]' : undefined),
-      /^the service does not list chamber [12], of/,
+      /^the service does not list chamber [12], although the folder has lines of it;/,
     ],
     [
       'a list without one of its chambers',
