@@ -10,7 +10,7 @@ import { PUBLIC_URL, startProcess } from '../kit/service-process.ts';
 import { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 
-const SMALL = { heapMegabytes: 96, chambers: 6, accounts: 200, residentBytesMax: 450_000_000 };
+const SMALL = { heapMegabytes: 96, chambers: 10, accounts: 400, residentBytesMax: 450_000_000 };
 const FULL = { heapMegabytes: 256, chambers: 100, accounts: 20_000, residentBytesMax: 600_000_000 };
 const { HEAP_TEST } = process.env;
 const { heapMegabytes, chambers, accounts, residentBytesMax } = HEAP_TEST === 'full' ? FULL : SMALL;
