@@ -1,38 +1,54 @@
-// Limits the concurrent requests to one address and port, so that callbacks can't be used to attack it.
+// Limits the concurrent requests to one address and port, so that callbacks can't be used to attack it. Many agents may share an address:
+// each kind of request has a slot that the others can't take, so that receivers that hang don't stop the deliveries to those that respond.
+
+/** `proven`: a delivery to an agent whose last deliveries succeeded. `unproven`: any other delivery. */
+export type RequestKind = 'proven' | 'unproven' | 'challenge';
 
 const CONCURRENT_MAX = 4;
+const CONCURRENT_OF_KIND_MAX: Readonly<Record<RequestKind, number>> = {
+  proven: CONCURRENT_MAX,
+  unproven: 2,
+  challenge: 1,
+};
 const TIMEOUTS_MAX = 3;
 /** Bounds the memory: beyond this number, the oldest idle address is forgotten. */
 const REMEMBERED_MAX = 10_000;
 
 interface Address {
   running: number;
-  /** The number of consecutive timeouts. */
-  timeouts: number;
+  readonly kinds: Readonly<Record<RequestKind, { running: number /** Consecutive. */; timeouts: number }>>;
 }
 
 export class AddressLimits {
   readonly #addresses = new Map<string, Address>();
 
-  isBusy(key: string): boolean {
-    const { running = 0, timeouts = 0 } = this.#addresses.get(key) ?? {};
-    return running >= (timeouts >= TIMEOUTS_MAX ? 1 : CONCURRENT_MAX);
+  isBusy(key: string, kind: RequestKind): boolean {
+    const address = this.#addresses.get(key);
+    if (address === undefined) return false;
+    const { running, timeouts } = address.kinds[kind];
+    return (
+      address.running >= CONCURRENT_MAX || running >= (timeouts >= TIMEOUTS_MAX ? 1 : CONCURRENT_OF_KIND_MAX[kind])
+    );
   }
 
-  begin(key: string): void {
-    const address = this.#addresses.get(key) ?? { running: 0, timeouts: 0 };
+  begin(key: string, kind: RequestKind): void {
+    const address = this.#addresses.get(key) ?? newAddress();
     address.running++;
+    address.kinds[kind].running++;
     this.#addresses.set(key, address);
   }
 
-  end(key: string, isTimeout: boolean): void {
+  end(key: string, kind: RequestKind, isTimeout: boolean): void {
     const address = this.#addresses.get(key);
     if (address === undefined) return;
+    const ofKind = address.kinds[kind];
     address.running--;
-    address.timeouts = isTimeout ? address.timeouts + 1 : 0;
+    ofKind.running--;
+    ofKind.timeouts = isTimeout ? ofKind.timeouts + 1 : 0;
     // Deleting and setting the key makes it the newest of the map.
     this.#addresses.delete(key);
-    if (address.running > 0 || address.timeouts > 0) this.#addresses.set(key, address);
+    if (address.running > 0 || Object.values(address.kinds).some(({ timeouts }) => timeouts > 0))
+      this.#addresses.set(key, address);
     if (this.#addresses.size > REMEMBERED_MAX) this.#forgetOne();
   }
 
@@ -43,4 +59,9 @@ export class AddressLimits {
       return;
     }
   }
+}
+
+function newAddress(): Address {
+  const idle = () => ({ running: 0, timeouts: 0 });
+  return { running: 0, kinds: { proven: idle(), unproven: idle(), challenge: idle() } };
 }

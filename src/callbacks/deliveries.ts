@@ -13,13 +13,15 @@ import type { Poster, PostResult } from './post.ts';
 import { DutyQueue, type QueuedDuty } from './queue.ts';
 import { isSuccess, type Results } from './results.ts';
 import { type CallbackSigner, signedPost } from './signing.ts';
-import { pauseAfter, pauseWhileBusy } from './tries.ts';
+import { pauseAfter } from './tries.ts';
 
 /** With the concurrent challenges (CONCURRENT_CHALLENGES_MAX), at most 32 requests run at once. */
 const RUNNING_MAX = 24;
 /** An agent rests for this multiple of the time that reading its todo list took. */
 const REST_FACTOR = 20;
 const AFTER_ERROR_MS = 1_000;
+/** A receiver that takes longer holds a connection that others need. */
+const IN_TIME_MS_MAX = 2_000;
 
 export interface DeliveriesOptions {
   readonly forum: Forum;
@@ -74,7 +76,7 @@ export class Deliveries {
     this.#budget = Math.min(perSecond, this.#budget + (perSecond * (now - this.#budgetAt)) / 1000);
     this.#budgetAt = now;
     if (!leads()) return;
-    const taken = this.#queue.take(Math.floor(this.#budget), now, (address) => poster.isBusy(address));
+    const taken = this.#queue.take(Math.floor(this.#budget), now, (address, kind) => poster.isBusy(address, kind));
     this.#budget -= taken.length;
     for (const duty of taken) {
       const work = this.#try(duty);
@@ -114,8 +116,10 @@ export class Deliveries {
       if (callback !== undefined && duty.tries > 0) results.missed(callback, forum.now());
       return { restsUntil };
     }
+    const sentAt = performance.now();
     const result = await this.#send(callback, duty, { item, more: due.length - 1 });
-    return { restsUntil, ...this.#conclude(callback, duty, { result, item }) };
+    const isInTime = performance.now() - sentAt <= IN_TIME_MS_MAX;
+    return { restsUntil, ...this.#conclude(callback, duty, { result, item, isInTime }) };
   }
 
   async #send(
@@ -130,7 +134,7 @@ export class Deliveries {
       const value = { type: 'todo.due', did: duty.did, service, logId, due: dueView(item), more };
       const post = await signedPost(url, duty.id, value, signer);
       const isWanted = () => leads() && remainingTime(item, forum.now()) > 0;
-      return await poster.post({ ...post, isWanted });
+      return await poster.post({ ...post, isWanted, kind: duty.kind });
     } catch (error) {
       if (error instanceof AddressNotAllowed) return { kind: 'failed', reason: error.message };
       throw error;
@@ -140,14 +144,13 @@ export class Deliveries {
   #conclude(
     callback: StoredCallback,
     duty: QueuedDuty,
-    { result, item }: { readonly result: PostResult; readonly item: Todo },
+    { result, item, isInTime }: { readonly result: PostResult; readonly item: Todo; readonly isInTime: boolean },
   ): Parameters<DutyQueue['done']>[1] {
     const { forum, random, results } = this.#options;
     if (result.kind === 'unwanted') return {};
-    const failed = { left: remainingTime(item, forum.now()), random: random() };
     duty.busyAddress = result.kind === 'busy' ? result.address : undefined;
     if (result.kind === 'busy') {
-      duty.nextAt = performance.now() + pauseWhileBusy({ ...failed, tries: duty.tries + 1 });
+      duty.nextAt = performance.now();
       return {};
     }
     const status = result.kind === 'response' ? result.status : null;
@@ -156,11 +159,12 @@ export class Deliveries {
     if (isSuccess(status)) {
       this.#delivered++;
       this.#queue.remove(duty, true);
-      return { isFailing: false };
+      return { isSuccess: isInTime };
     }
     this.#failedTries++;
-    duty.nextAt = performance.now() + pauseAfter({ ...failed, tries: duty.tries });
-    return { isFailing: true };
+    const left = remainingTime(item, forum.now());
+    duty.nextAt = performance.now() + pauseAfter({ tries: duty.tries, left, random: random() });
+    return { isSuccess: false };
   }
 }
 

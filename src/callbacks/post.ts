@@ -6,7 +6,7 @@
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { isIP } from 'node:net';
-import { AddressLimits } from './address-limits.ts';
+import { AddressLimits, type RequestKind } from './address-limits.ts';
 import { AddressNotAllowed, type AddressRules, addressIn, LOCALHOST, requireAllowed } from './addresses.ts';
 import type { Resolve } from './resolver.ts';
 
@@ -22,6 +22,7 @@ export interface PostOptions extends AddressRules {
 }
 
 export interface Post {
+  readonly kind: RequestKind;
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
@@ -48,8 +49,8 @@ export class Poster {
     this.#options = options;
   }
 
-  isBusy(address: string): boolean {
-    return this.#limits.isBusy(address);
+  isBusy(address: string, kind: RequestKind): boolean {
+    return this.#limits.isBusy(address, kind);
   }
 
   /** Aborts all requests, including later ones. */
@@ -66,12 +67,12 @@ export class Poster {
       const address = await this.#addressOf(post.url, controller.signal);
       const key = `${address} ${post.url.protocol}${post.url.port}`;
       if (this.#isClosed || post.isWanted?.() === false) return { kind: 'unwanted' };
-      if (this.#limits.isBusy(key)) return { kind: 'busy', address: key };
-      this.#limits.begin(key);
+      if (this.#limits.isBusy(key, post.kind)) return { kind: 'busy', address: key };
+      this.#limits.begin(key, post.kind);
       try {
         return await exchange(post, { address, signal: controller.signal, ca: this.#options.ca });
       } finally {
-        this.#limits.end(key, controller.signal.aborted);
+        this.#limits.end(key, post.kind, controller.signal.aborted);
       }
     } catch (error) {
       if (this.#isClosed) return { kind: 'unwanted' };

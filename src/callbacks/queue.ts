@@ -1,6 +1,8 @@
-// A bounded queue of duties to deliver, served fairly by agent. Half of the connections are reserved for agents whose last attempt
-// succeeded, so that hanging receivers delay only each other.
+// A bounded queue of duties to deliver, served fairly by agent. An agent is proven once its last deliveries have succeeded in time. Half of
+// the connections are reserved for proven agents, and agents that never failed precede the others, so that receivers that hang delay only
+// each other.
 import type { Millis } from '../vocabulary/values.ts';
+import type { RequestKind } from './address-limits.ts';
 import type { FoundDuty } from './duty-finder.ts';
 
 export interface QueuedDuty extends FoundDuty {
@@ -13,14 +15,23 @@ export interface QueuedDuty extends FoundDuty {
   nextAt: Millis;
   /** The key of the address if it was busy at the last attempt. */
   busyAddress: string | undefined;
+  /** Of the attempt that is running. */
+  kind: Exclude<RequestKind, 'challenge'>;
 }
 
 interface AgentQueue {
   readonly duties: Map<string, QueuedDuty>;
   isRunning: boolean;
-  isFailing: boolean;
+  /** The number of successes until the agent is proven. */
+  unproven: number;
   /** By performance.now(). An agent whose todo list takes longer to read rests longer. */
   restsUntil: Millis;
+}
+
+interface Ended {
+  /** Whether the receiver responded with success, and in time. */
+  readonly isSuccess?: boolean;
+  readonly restsUntil?: Millis;
 }
 
 interface QueueOptions {
@@ -30,6 +41,9 @@ interface QueueOptions {
 
 /** Prevents an agent in many chambers with a hanging receiver from filling the queue. */
 const DUTIES_PER_AGENT_MAX = 100;
+const UNPROVEN_NEW = 1;
+/** One success is not enough, because a receiver can hang every other time. */
+const UNPROVEN_FAILED = 10;
 /** The number of remembered deliveries. A forgotten duty that is still open is delivered again. */
 const DELIVERED_MAX = 100_000;
 
@@ -40,7 +54,7 @@ export class DutyQueue {
   readonly #delivered = new Set<string>();
   #size = 0;
   #running = 0;
-  #failingRunning = 0;
+  #unprovenRunning = 0;
 
   constructor(options: QueueOptions) {
     this.#options = options;
@@ -69,56 +83,72 @@ export class DutyQueue {
     if (agent.duties.has(id)) return true;
     if (this.#size >= this.#options.dutiesMax || agent.duties.size >= DUTIES_PER_AGENT_MAX) return false;
     this.#agents.set(duty.did, agent);
-    agent.duties.set(id, { ...duty, id, foundAt: now, tries: 0, nextAt: now, busyAddress: undefined });
+    agent.duties.set(id, {
+      ...duty,
+      id,
+      foundAt: now,
+      tries: 0,
+      nextAt: now,
+      busyAddress: undefined,
+      kind: 'unproven',
+    });
     this.#size++;
     return true;
   }
 
-  /** Returns up to `max` duties to attempt now, at most one per agent. Call `done` for each. */
-  take(max: number, now: Millis, isBusy: (address: string) => boolean): readonly QueuedDuty[] {
+  /** Returns up to `max` duties to attempt now, at most one per agent, and one per address that was busy. Call `done` for each. */
+  take(max: number, now: Millis, isBusy: (address: string, kind: RequestKind) => boolean): readonly QueuedDuty[] {
     const taken: QueuedDuty[] = [];
-    for (const agent of this.#agents.values()) {
-      if (taken.length >= max || this.#running >= this.#options.runningMax) break;
-      const duty = this.#nextOf(agent, now, isBusy);
-      if (duty === undefined) continue;
-      agent.isRunning = true;
-      this.#running++;
-      if (agent.isFailing) this.#failingRunning++;
-      taken.push(duty);
+    const awaited = new Set<string>();
+    for (const hasFailed of [false, true]) {
+      for (const agent of this.#agents.values()) {
+        if (taken.length >= max || this.#running >= this.#options.runningMax) return taken;
+        if (agent.unproven > UNPROVEN_NEW !== hasFailed) continue;
+        const duty = this.#nextOf(agent, now, (address, kind) => awaited.has(address) || isBusy(address, kind));
+        if (duty === undefined) continue;
+        if (duty.busyAddress !== undefined) awaited.add(duty.busyAddress);
+        agent.isRunning = true;
+        this.#running++;
+        if (duty.kind === 'unproven') this.#unprovenRunning++;
+        taken.push(duty);
+      }
     }
-    for (const { did } of taken) this.#toEnd(did);
     return taken;
   }
 
-  #nextOf(agent: AgentQueue, now: Millis, isBusy: (address: string) => boolean): QueuedDuty | undefined {
+  #nextOf(
+    agent: AgentQueue,
+    now: Millis,
+    isBusy: (address: string, kind: RequestKind) => boolean,
+  ): QueuedDuty | undefined {
     if (agent.isRunning || agent.restsUntil > now) return undefined;
-    if (agent.isFailing && this.#failingRunning >= this.#options.runningMax / 2) return undefined;
+    const kind = agent.unproven > 0 ? 'unproven' : 'proven';
+    if (kind === 'unproven' && this.#unprovenRunning >= this.#options.runningMax / 2) return undefined;
     for (const duty of agent.duties.values()) {
-      if (duty.nextAt <= now && !(duty.busyAddress !== undefined && isBusy(duty.busyAddress))) return duty;
+      if (duty.nextAt > now || (duty.busyAddress !== undefined && isBusy(duty.busyAddress, kind))) continue;
+      duty.kind = kind;
+      return duty;
     }
     return undefined;
   }
 
-  #toEnd(did: string): void {
-    const agent = this.#agents.get(did);
-    if (agent === undefined) return;
-    this.#agents.delete(did);
-    this.#agents.set(did, agent);
-  }
-
-  /** Call when an attempt has ended. */
-  done({ did }: QueuedDuty, { isFailing, restsUntil }: Partial<Pick<AgentQueue, 'isFailing' | 'restsUntil'>>): void {
+  /** Call when an attempt has ended. `isSuccess` is undefined if nothing was sent: then the agent keeps its place. */
+  done({ did, kind }: QueuedDuty, { isSuccess, restsUntil }: Ended): void {
     const agent = this.#agents.get(did);
     if (agent === undefined) return;
     if (agent.isRunning) {
       this.#running--;
-      if (agent.isFailing) this.#failingRunning--;
+      if (kind === 'unproven') this.#unprovenRunning--;
     }
     agent.isRunning = false;
-    agent.isFailing = isFailing ?? agent.isFailing;
     agent.restsUntil = restsUntil ?? agent.restsUntil;
-    // A failing agent is remembered even without duties, within the bound.
-    const isKept = agent.isFailing && this.#agents.size <= this.#options.dutiesMax;
+    if (isSuccess !== undefined) {
+      agent.unproven = isSuccess ? Math.max(0, agent.unproven - 1) : UNPROVEN_FAILED;
+      this.#agents.delete(did);
+      this.#agents.set(did, agent);
+    }
+    // How its deliveries went is remembered even without duties, within the bound.
+    const isKept = agent.unproven !== UNPROVEN_NEW && this.#agents.size <= this.#options.dutiesMax;
     if (agent.duties.size === 0 && !isKept) this.#agents.delete(did);
   }
 
@@ -133,5 +163,5 @@ export class DutyQueue {
 }
 
 function newAgent(): AgentQueue {
-  return { duties: new Map(), isRunning: false, isFailing: false, restsUntil: 0 };
+  return { duties: new Map(), isRunning: false, unproven: UNPROVEN_NEW, restsUntil: 0 };
 }

@@ -16,6 +16,8 @@ const BUSY_MS = 1_000;
 /** Takes a token and returns 0, or returns the milliseconds until the next token. */
 interface Rate {
   take(caller: string): Millis;
+  /** Returns an unused token. */
+  refund(caller: string): void;
 }
 
 export interface RegistryOptions {
@@ -86,7 +88,11 @@ export class CallbackRegistry {
   async #replace(registering: Registering, url: URL): Promise<void> {
     const { store, signer, onSet } = this.#options;
     this.#charge(registering);
-    await this.#verify(url);
+    await this.#verify(url).catch((error: unknown) => {
+      // No challenge was sent.
+      if (error instanceof ForumError && error.code === 'FORUM_ERR_RATE') this.#refund(registering);
+      throw error;
+    });
     await store.put({ did: registering.did, url: url.href, since: signer.now() });
     onSet();
   }
@@ -116,8 +122,15 @@ export class CallbackRegistry {
 
   #charge({ did, network }: Registering): void {
     const { challengesPerDid, challengesPerNetwork } = this.#options;
-    const wait = challengesPerDid.take(did) || challengesPerNetwork.take(network);
+    const waitOfDid = challengesPerDid.take(did);
+    const wait = waitOfDid || challengesPerNetwork.take(network);
+    if (waitOfDid === 0 && wait > 0) challengesPerDid.refund(did);
     if (wait > 0) throw rateError(wait, 'callback verifications');
+  }
+
+  #refund({ did, network }: Registering): void {
+    this.#options.challengesPerDid.refund(did);
+    this.#options.challengesPerNetwork.refund(network);
   }
 
   async #verify(url: URL): Promise<void> {
@@ -127,7 +140,7 @@ export class CallbackRegistry {
       const challenge = randomBytes(CHALLENGE_BYTES).toString('base64url');
       const value = { type: 'callback.verify', challenge };
       const post = await signedPost(url, challenge, value, this.#options.signer);
-      requireConsent(await this.#options.poster.post(post), challenge);
+      requireConsent(await this.#options.poster.post({ ...post, kind: 'challenge' }), challenge);
     } finally {
       this.#challenges--;
     }

@@ -18,7 +18,7 @@ export async function signedPost(
   id: string,
   value: unknown,
   { keys, sign, now, version }: CallbackSigner,
-): Promise<Post> {
+): Promise<Omit<Post, 'kind' | 'isWanted'>> {
   const body = Buffer.from(JSON.stringify(value));
   const at = now();
   const created = Math.floor(at / 1000);

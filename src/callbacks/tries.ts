@@ -26,8 +26,3 @@ export function pauseAfter({ tries, left, random }: Failed): Millis {
   if (pause <= untilLast) return pause;
   return untilLast > 0 ? untilLast : Math.min(pause, LAST_PAUSE_MS * jitter);
 }
-
-/** Returns the pause after an attempt that sent nothing because the address was busy. */
-export function pauseWhileBusy({ tries, left, random }: Failed): Millis {
-  return Math.min(pauseAfter({ tries: Math.min(tries, 2), left, random }), LAST_PAUSE_MS);
-}

@@ -54,7 +54,8 @@ export class CallbackVerifier {
     const targetUri = toTargetUri(url);
     const parsed = parse(() => parseCallback({ method: request.method, targetUri, headers: request.headers, body }));
     const age = Math.floor(this.#service.clock.now() / 1_000) - parsed.created;
-    if (Math.abs(age) > AGE_SECONDS_MAX) throw invalid(`it was signed ${age} s ago`);
+    if (Math.abs(age) > AGE_SECONDS_MAX)
+      throw invalid(`by this receiver's clock, it was signed ${age < 0 ? `${-age} s from now` : `${age} s ago`}`);
     const keys = await this.#keysWith(parsed.keyid, signal);
     const problem = keyProblem(parsed, undefined, keys);
     const key = keys.get(parsed.keyid);

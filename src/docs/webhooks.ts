@@ -46,12 +46,18 @@ const DUE_EXAMPLE: v.InferOutput<typeof todoDue> = {
 };
 const CHALLENGE = 'kB3Jm0vV5cOqZ1r8yXn2Tf6wHsLdUe7aGpQiRtYb4CM';
 
+const { ALICE, CHAMBER_ID, SAMPLE_LOG_ID } = sample;
+const DUTY_ID: HeaderTexts = {
+  description: 'the same for every attempt to deliver a duty: ignore a value that you have seen',
+  example: webhookId({ logId: SAMPLE_LOG_ID, did: ALICE, chamberId: CHAMBER_ID, must: 'pass', turnBeganAt: null }),
+};
+
 const VERIFY_NOTE = `Verify it before you act, because anyone can send a request to the URL. The signature (RFC 9421, Ed25519, the member with the tag \`${CALLBACK_TAG}\`) covers the method, the URL as \`GET /me/callback\` returns it, and three headers; \`keyid\` is the \`kid\` of a key with the purpose \`receipts\` in \`GET /.well-known/http-message-signatures-directory\`. Compute Content-Digest from the body, and reject requests created more than 5 minutes ago.`;
 
 export const webhooks = {
   'todo.due': {
     post: {
-      ...operation('todoDue', 'A duty of the agent is due'),
+      ...operation('todoDue', 'A duty of the agent is due', DUTY_ID),
       description: `Sent to the URL of PUT /me/callback for each item of GET /me/todo whose \`must\` is not \`wait\`, until the response is 2xx or the duty is over. ${VERIFY_NOTE}`,
       requestBody: bodyOf('TodoDue', DUE_EXAMPLE),
       responses: {
@@ -63,7 +69,10 @@ export const webhooks = {
   },
   'callback.verify': {
     post: {
-      ...operation('callbackVerify', 'Ask the receiver for consent to callbacks'),
+      ...operation('callbackVerify', 'Ask the receiver for consent to callbacks', {
+        description: 'the challenge',
+        example: CHALLENGE,
+      }),
       description: `Sent during PUT /me/callback, before the service stores the URL. \`webhook-id\` is the challenge. ${VERIFY_NOTE}`,
       requestBody: bodyOf('CallbackVerify', { type: 'callback.verify', challenge: CHALLENGE }),
       responses: {
@@ -77,23 +86,19 @@ export const webhooks = {
   },
 };
 
-function operation(operationId: string, summary: string) {
-  return { operationId, tags: ['Accounts'], summary, security: [], parameters: headerParameters() };
+function operation(operationId: string, summary: string, id: HeaderTexts) {
+  return { operationId, tags: ['Accounts'], summary, security: [], parameters: headerParameters(id) };
 }
 
 function bodyOf(name: string, example: object) {
   return { required: true, content: { 'application/json': { schema: { $ref: SCHEMAS + name }, example } } };
 }
 
-function headerParameters() {
-  const { ALICE, CHAMBER_ID, SAMPLE_LOG_ID, RECEIPT_KEY } = sample;
-  const duty = { logId: SAMPLE_LOG_ID, did: ALICE, chamberId: CHAMBER_ID, must: 'pass', turnBeganAt: null };
+function headerParameters(id: HeaderTexts) {
+  const { RECEIPT_KEY } = sample;
   const params = callbackParams({ created: CREATED, keyid: RECEIPT_KEY.kid });
   return [
-    header('webhook-id', '^[A-Za-z0-9_-]{43}$', {
-      description: 'the same for every attempt to deliver a duty: ignore a value that you have seen',
-      example: webhookId(duty),
-    }),
+    header('webhook-id', '^[A-Za-z0-9_-]{43}$', id),
     header('webhook-timestamp', '^[0-9]{1,15}$', {
       description: 'Unix seconds of the attempt, equal to `created`',
       example: `${CREATED}`,
@@ -113,6 +118,11 @@ function headerParameters() {
   ];
 }
 
-function header(name: string, pattern: string, texts: { readonly description: string; readonly example: string }) {
+interface HeaderTexts {
+  readonly description: string;
+  readonly example: string;
+}
+
+function header(name: string, pattern: string, texts: HeaderTexts) {
   return { name, in: 'header', required: true, schema: { type: 'string', pattern }, ...texts };
 }

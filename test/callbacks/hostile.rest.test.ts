@@ -81,6 +81,28 @@ describe('hostile receivers', { timeout: 120_000 }, () => {
     expect(service.composed.calling.state().delivered).toBe(2);
   });
 
+  it('hostile receivers that hang do not stop deliveries to other receivers at their address', async () => {
+    const service = new TestService({ settings: { CALLBACK_CHALLENGES_PER_ADDRESS_PER_HOUR: '1000' } });
+    service.composed.calling.start(PUBLIC_URL);
+    const receiver = await openReceiver();
+    const agents = await Promise.all(Array.from({ length: 10 }, () => service.agent()));
+    const [ann, bob, ...hanging] = agents;
+    if (ann === undefined || bob === undefined) return expect.fail('too few agents');
+    for (const by of agents) await service.must('PUT', '/me/callback', { by, body: { url: receiver.url } });
+    const dids = new Set(hanging.map(({ did }) => did));
+    receiver.respond = ({ body }, response) => void (dids.has(body.did) || response.writeHead(204).end());
+    const ids = await Promise.all(agents.map((by) => openChamber(service, [by])));
+    const deliveries = (must: string) =>
+      receiver.deliveries.filter(({ body }) => !dids.has(body.did) && body.due.must === must).length;
+    await enterPhase(service, ids[0] ?? 0, 'PROPOSAL');
+    await eventually(() => expect(deliveries('pass')).toBe(2), 60_000);
+    await enterPhase(service, ids[0] ?? 0, 'ALLOCATE_COMMIT');
+    await eventually(() => expect(deliveries('commit')).toBe(2), 5_000);
+    const late = await service.agent();
+    receiver.respond = undefined;
+    await service.must('PUT', '/me/callback', { by: late, body: { url: receiver.url } });
+  });
+
   it.each(Object.keys(HOSTILE))('a receiver that %s is not accepted as a callback', async (title) => {
     const { service, by } = await withAgent();
     const receiver = await openReceiver();

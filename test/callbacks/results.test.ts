@@ -1,6 +1,6 @@
 // When a callback is removed, and when a delivery is retried.
 import { describe, expect, it } from 'vitest';
-import { AddressLimits } from '../../src/callbacks/address-limits.ts';
+import { AddressLimits, type RequestKind } from '../../src/callbacks/address-limits.ts';
 import { DutyQueue } from '../../src/callbacks/queue.ts';
 import { Results } from '../../src/callbacks/results.ts';
 import { pauseAfter } from '../../src/callbacks/tries.ts';
@@ -71,19 +71,45 @@ describe('the next attempt', () => {
 });
 
 describe('one address and port', () => {
-  it('one address and port gets four requests at once, and one after three consecutive timeouts', () => {
+  const begin = (limits: AddressLimits, count: number, kind: RequestKind) => {
+    for (let index = 0; index < count; index++) limits.begin('a', kind);
+  };
+
+  it('one address and port gets four requests at once, of which two for unproven agents and one challenge', () => {
     const limits = new AddressLimits();
-    const begin = (count: number) => {
-      for (let index = 0; index < count; index++) limits.begin('a');
-    };
-    begin(3);
-    expect(limits.isBusy('a')).toBe(false);
-    begin(1);
-    expect([limits.isBusy('a'), limits.isBusy('b')]).toEqual([true, false]);
-    for (let index = 0; index < 3; index++) limits.end('a', true);
-    expect(limits.isBusy('a')).toBe(true);
-    limits.end('a', false);
-    expect(limits.isBusy('a')).toBe(false);
+    begin(limits, 2, 'unproven');
+    expect(limits.isBusy('a', 'unproven')).toBe(true);
+    begin(limits, 1, 'challenge');
+    expect([limits.isBusy('a', 'challenge'), limits.isBusy('a', 'proven')]).toEqual([true, false]);
+    begin(limits, 1, 'proven');
+    expect([limits.isBusy('a', 'proven'), limits.isBusy('b', 'proven')]).toEqual([true, false]);
+  });
+
+  it.each(['proven', 'unproven'] as const)(
+    'one address and port gets one %s request at once after three timeouts',
+    (kind) => {
+      const limits = new AddressLimits();
+      for (let count = 0; count < 3; count++) {
+        begin(limits, 1, kind);
+        expect(limits.isBusy('a', kind)).toBe(false);
+        limits.end('a', kind, true);
+      }
+      begin(limits, 1, kind);
+      expect(limits.isBusy('a', kind)).toBe(true);
+      limits.end('a', kind, false);
+      begin(limits, 1, kind);
+      expect(limits.isBusy('a', kind)).toBe(false);
+    },
+  );
+
+  it('one address and port stays limited for unproven agents although proven ones respond', () => {
+    const limits = new AddressLimits();
+    begin(limits, 3, 'unproven');
+    for (let count = 0; count < 3; count++) limits.end('a', 'unproven', true);
+    begin(limits, 1, 'proven');
+    limits.end('a', 'proven', false);
+    begin(limits, 1, 'unproven');
+    expect([limits.isBusy('a', 'unproven'), limits.isBusy('a', 'proven')]).toEqual([true, false]);
   });
 });
 
@@ -120,12 +146,66 @@ describe('the queue of duties', () => {
     expect(queue.add(duty('bob', 1), 'bob', 0)).toBe(true);
   });
 
-  it('the queue of duties reserves half of the connections for agents whose last attempt succeeded', () => {
+  /** Attempts all duties that may be attempted; returns their agents. */
+  const attempt = (queue: DutyQueue, isSuccess: boolean) => {
+    const taken = queue.take(9, 1, never);
+    for (const each of taken) {
+      if (isSuccess) queue.remove(each, true);
+      queue.done(each, { isSuccess });
+    }
+    return taken.map(({ did }) => did);
+  };
+  const add = (queue: DutyQueue, dids: readonly string[], id: number) => {
+    for (const did of dids) queue.add(duty(did, id), `${did} ${id}`, 0);
+  };
+
+  it('the queue of duties reserves half of the connections for proven agents', () => {
     const queue = open();
-    for (const did of ['a', 'b', 'c', 'd']) queue.add(duty(did, 1), did, 0);
-    for (const taken of queue.take(4, 1, never)) queue.done(taken, { isFailing: true });
-    for (const did of ['e', 'f']) queue.add(duty(did, 1), did, 0);
-    expect(queue.take(9, 1, never).map(({ did }) => did)).toEqual(['a', 'b', 'e', 'f']);
+    add(queue, ['e', 'f'], 1);
+    expect(attempt(queue, true)).toEqual(['e', 'f']);
+    add(queue, ['a', 'b', 'c', 'd'], 1);
+    expect(attempt(queue, false)).toEqual(['a', 'b']);
+    expect(attempt(queue, false)).toEqual(['c', 'd']);
+    add(queue, ['e', 'f'], 2);
+    expect(queue.take(9, 1, never).map(({ did, kind }) => [did, kind])).toEqual([
+      ['e', 'proven'],
+      ['f', 'proven'],
+      ['a', 'unproven'],
+      ['b', 'unproven'],
+    ]);
+  });
+
+  it('the queue of duties takes agents that never failed first', () => {
+    const queue = open();
+    add(queue, ['a', 'b'], 1);
+    attempt(queue, false);
+    add(queue, ['c'], 1);
+    expect(queue.take(9, 1, never).map(({ did }) => did)).toEqual(['c', 'a']);
+  });
+
+  it('the queue of duties takes ten successes in a row for a proven agent after a failure', () => {
+    const queue = open();
+    add(queue, ['a'], 0);
+    attempt(queue, false);
+    for (let id = 0; id < 10; id++) {
+      add(queue, ['a'], id);
+      expect(queue.take(0, 1, never)).toEqual([]);
+      attempt(queue, true);
+    }
+    add(queue, ['a'], 99);
+    expect(queue.take(1, 1, never)).toMatchObject([{ did: 'a', kind: 'proven' }]);
+  });
+
+  it('the queue of duties keeps the place of an agent whose address was busy, and asks once for each address', () => {
+    const queue = open();
+    add(queue, ['a', 'b', 'c'], 1);
+    const [first, second] = queue.take(2, 1, never);
+    for (const each of [first, second]) {
+      if (each === undefined) return expect.fail('too few were taken');
+      each.busyAddress = 'x';
+      queue.done(each, {});
+    }
+    expect(queue.take(9, 1, never).map(({ did }) => did)).toEqual(['a', 'c']);
   });
 
   it('the queue of duties skips a busy address, and an agent that waits for its next attempt', () => {

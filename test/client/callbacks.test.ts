@@ -131,7 +131,7 @@ it.each<readonly [string, Sent, string]>([
   ['another URL', { targetUri: 'https://agent.example/other' }, 'its signature does not verify'],
   ['another method', { method: 'PUT' }, 'sent with PUT'],
   ['an old signature', { created: NOW - 301 }, 'signed 301 s ago'],
-  ['a signature from the future', { created: NOW + 301 }, 'signed -301 s ago'],
+  ['a signature from the future', { created: NOW + 301 }, 'signed 301 s from now'],
   ['another timestamp', { timestamp: `${NOW + 1}` }, 'webhook-timestamp differs from the time of its signature'],
   ['a key that is not the service’s', { seed: '08' }, 'not in the key directory'],
   ['an uncovered id', { params: without('webhook-id') }, 'must cover @method'],

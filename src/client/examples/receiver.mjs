@@ -28,7 +28,11 @@ export default {
 
 const moves = {
   pass: (chamberId) => agent.pass(chamberId),
-  commit: (chamberId) => agent.commit(chamberId, [{ ideaId: 'idea-1', bps: 10_000 }]),
+  commit: async (chamberId) => {
+    const idea = (await agent.forum.chamberIdeas(chamberId)).find(({ withdrawn }) => !withdrawn);
+    if (idea === undefined) return agent.commit(chamberId, [], { abstain: true });
+    return agent.commit(chamberId, [{ ideaId: idea.ideaId, bps: 10_000 }]);
+  },
   reveal: (chamberId) => agent.reveal(chamberId),
 };
 

@@ -669,7 +669,7 @@ class Agent(Reader):
                 raise ValueError("its Content-Digest or webhook-timestamp is wrong")
             age = time.time() + self._ahead - int(created)
             if abs(age) > CALLBACK_AGE_SECONDS:
-                raise ValueError(f"it was signed {age:.0f} s ago")
+                raise ValueError(f"by this receiver's clock, it was signed {abs(age):.0f} s {'ago' if age > 0 else 'from now'}")
             values = {"@method": method, "@target-uri": url.partition("#")[0], "content-digest": digest}
             values.update({name: fields[name] for name in ("webhook-id", "webhook-timestamp")})
             names = [name.strip('"') for name in covered.split(" ")]
