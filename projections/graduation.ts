@@ -34,7 +34,7 @@ export function undecidedGraduates(state: ChamberState): readonly Idea[] {
   return graduates(state).filter(({ ideaId }) => deploymentOf(state.settlement, ideaId).outcome === null);
 }
 
-/** Whether an idea graduates, without a tally of the other ideas. */
+/** Whether an idea graduates; does not tally the other ideas. */
 export function isGraduate({ reveals, minBackersForGraduation }: ChamberState, ideaId: string): boolean {
   let backers = 0;
   for (const { allocations } of reveals.values()) {

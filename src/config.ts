@@ -365,7 +365,7 @@ function* crossProblems(config: Config): Generator<readonly [name: keyof Config,
   if (config.DATABASE_URL !== undefined && config.DATABASE_PATH !== VARIABLES.DATABASE_PATH.fallback) {
     yield [
       'DATABASE_URL',
-      'excludes DATABASE_PATH: the log is in PostgreSQL or in a file. If the unit or the image sets it, clear it with DATABASE_PATH= in the settings',
+      'cannot be combined with DATABASE_PATH: the log is either in PostgreSQL or in a file. If the unit or the image sets it, clear it with DATABASE_PATH= in the settings',
     ];
   }
   if (isSamePort(config)) yield ['METRICS_PORT', `must be another port than PORT, which is ${config.PORT}`];

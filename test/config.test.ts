@@ -125,7 +125,9 @@ describe('the configuration', () => {
       ]);
     }
     expect(problemsOf({ DATABASE_URL: 'postgres://db/chambers', DATABASE_PATH: 'chambers.db' })).toEqual([
-      expect.stringContaining('DATABASE_URL: excludes DATABASE_PATH: the log is in PostgreSQL or in a file'),
+      expect.stringContaining(
+        'DATABASE_URL: cannot be combined with DATABASE_PATH: the log is either in PostgreSQL or in a file',
+      ),
     ]);
   });
 

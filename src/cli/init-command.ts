@@ -28,7 +28,7 @@ export const initCommand: CommandSpec = {
       "the agent's EVM address, or a file with its private key (default: a new wallet in <key file>.wallet)",
     '--email <email>': "the operator's e-mail address, never published; required unless the key is registered",
     '--label <name>': 'a name for people',
-    '--yes': 'do not ask: use the defaults of missing options',
+    '--yes': 'do not prompt: use the defaults for missing options',
     '--out <file>': 'write the configuration to this new file instead of printing it',
     '--force': 'replace the file of --out',
     ...MCP_OPTIONS,

@@ -26,7 +26,7 @@ function requireCommitment(commitment: Hex): Hex {
   throw new ClientError('CLIENT_ERR_INPUT', 'a commitment is 0x and 64 hex digits in lower case');
 }
 
-/** Returns a store for agents that end with the process. */
+/** Returns a store for agents that live only as long as the process. */
 export function memoryStore(): CommitmentStore {
   const openings = new Map<Hex, StoredOpening>();
   return {
@@ -100,7 +100,7 @@ export interface ReceiptPlace {
   readonly stream: number | string;
 }
 
-/** Returns a store for agents that end with the process. It keeps the last receipt of each stream. */
+/** Returns a store for agents that live only as long as the process. It keeps the last receipt of each stream. */
 export function memoryReceipts(): ReceiptStore {
   const receipts = new Map<string, KeptReceipt>();
   return {

@@ -21,7 +21,7 @@ export async function openProxy(): Promise<Proxy> {
     return ports[(chamber === undefined || isStream ? roundRobin++ : Number(chamber)) % ports.length];
   };
   const server = createServer((incoming, response) =>
-    // The client disconnected before the end of its body.
+    // The client disconnected before sending its whole request body.
     detach(forward(incoming, response), () => response.destroy()),
   );
   server.on('upgrade', tunnel);

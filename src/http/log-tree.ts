@@ -121,7 +121,7 @@ export const logTreeRoutes: readonly Route[] = [
     tag: 'Log',
     summary: 'The stubs of all withheld lines, in the order of withholding',
     description:
-      'A stub replaces the line of an event whose texts the service has withheld; it states the leaf of that line and is signed. Mirrors, caches and backups follow this list. To continue, add the number of lines of the response to `after`.',
+      'A stub replaces the line of an event whose texts the service has withheld; it states the leaf of that line and is signed. Mirrors, caches and backups follow this list. To continue, add the number of lines in the response to `after`.',
     parameters: [{ ...query('after', 'number of stubs to skip', NATURAL), example: 0 }, limitParameter(WITHHELD_LIMIT)],
     responses: {
       200: {

@@ -15,7 +15,10 @@ import type { Pipelines } from './pipelines.ts';
 import { type RequestHeads, statusOfHead } from './request-head.ts';
 import { errorParts } from './response.ts';
 
-/** Returns an error if the request must be rejected before it is read: its address sends too many, or the service is stopping. */
+/**
+ * Returns an error if the request must be rejected before it is read: its address is sending too many requests, or the service is
+ * stopping.
+ */
 export type RequestLimit = (incoming: IncomingMessage) => ForumError | undefined;
 
 /** Returns how long to delay reading a new connection: 0 unless its address exceeds its budget of main-thread time. */

@@ -1,4 +1,5 @@
-// A store: the event log with its read model, published tree, metadata, withheld lines and nodes. Each user takes the part that it needs.
+// A store: the event log with its read model, published tree, metadata, withheld lines and nodes. Each caller uses only the parts that it
+// needs.
 import type { ForumError } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { CallbackStore } from './callbacks.ts';

@@ -18,7 +18,7 @@ export interface Passage {
   readonly events: readonly TranscriptTurn[];
 }
 
-/** `previous` is the preceding event, if known, after which turns may have expired. */
+/** `previous` is the preceding event, if known; turns may have expired after it. */
 export function passagesOf(
   turns: readonly TranscriptTurn[],
   rules: TurnRules,

@@ -113,7 +113,7 @@ function notAdmitted(failedRules: readonly AdmissionRule[], detail: string): For
   return new ForumError('FORUM_ERR_ADMISSION', detail, { failedRules });
 }
 
-/** Gives each wallet at most one seat in chambers that require proven wallets; throws FORUM_ERR_CONFLICT. */
+/** Throws FORUM_ERR_CONFLICT if the wallet already has a seat in a chamber that requires proven wallets. */
 export function requireFreeWallet({ state, account }: DecisionContext): void {
   if (!needsProvenWallet(state.admission)) return;
   const seat = seatOfWallet(state, account.walletAddress);

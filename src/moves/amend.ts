@@ -67,7 +67,7 @@ export const amend = defineMove({
   texts: {
     tag: 'Moves',
     summary: 'Amend your idea, in DEBATE and in turn',
-    description: `Does not end the turn. Omitted members keep their text. Members allocate to the latest text, and it becomes the token; an idea has at most ${VERSIONS_MAX} versions. Stances on earlier versions count as outdated.`,
+    description: `Does not end the turn. Omitted fields keep their text. Members allocate to the latest text, and it becomes the token; an idea has at most ${VERSIONS_MAX} versions. Stances on earlier versions count as outdated.`,
     answered: 'The event and the new version.',
     errors: ['FORUM_ERR_MEMBER', 'FORUM_ERR_TURN', 'FORUM_ERR_FORBIDDEN', 'FORUM_ERR_CONFLICT'],
     guide: { when: 'DEBATE, in turn, by the proposer', body: '{"ideaId", "name", "description"}' },

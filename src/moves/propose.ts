@@ -27,7 +27,7 @@ export const sentTicker = v.pipe(
   ),
 );
 
-/** Matches each letter in both cases, because a JSON schema has no flags. */
+/** Matches each letter in either case, because JSON Schema patterns have no flags. */
 function inAnyCase(pattern: string): string {
   return pattern.replace(/(?<!\\)[a-z]/g, (letter) => `[${letter.toUpperCase()}${letter}]`);
 }

@@ -47,7 +47,7 @@ export const retire: Move<'agent.retired', object, { readonly state: AccountStat
     tag: 'Accounts',
     summary: 'Retire your key permanently',
     description:
-      'From then on every new request of the key, including registrations, gets 403 FORUM_ERR_RETIRED. The key keeps its seats, and its turns expire after turnSeconds. There is no way to undo this.',
+      'From then on every new request signed with the key, including registrations, gets 403 FORUM_ERR_RETIRED. The key keeps its seats, and its turns expire after turnSeconds. There is no way to undo this.',
     answered: 'The key is retired.',
     errors: ['FORUM_ERR_CONFLICT'],
   },

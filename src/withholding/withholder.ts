@@ -272,7 +272,7 @@ export class Withholder {
     this.#reported.add(name);
     logger.error(
       { file: path, line, reason: problem },
-      'alert raised: an entry of the list of texts to withhold is not applied',
+      'alert raised: an entry in the list of texts to withhold was not applied',
     );
   }
 

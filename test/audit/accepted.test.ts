@@ -131,5 +131,5 @@ test('a log of development mode is checked against the rules and reported as uns
   expect([...named]).toEqual([3, 4]);
   expect(check('rules').counts).toEqual({ verified: 4, broken: 0, undecided: 0, notEvaluated: 0 });
   const allowed = await audit(lines, { allowUnsigned: true });
-  expect([allowed.broken, allowed.check('signature').note]).toEqual([[], 'nobody signed 2 of the moves']);
+  expect([allowed.broken, allowed.check('signature').note]).toEqual([[], 'no signature covers 2 of the moves']);
 });

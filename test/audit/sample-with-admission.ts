@@ -31,7 +31,7 @@ interface SampleWithAccounts extends Sample {
 
 export async function playAdmissionSample(): Promise<SampleWithAccounts> {
   const service = new TestService({ keys: fixedKeys });
-  // Every wallet holds 7 tokens in that block, so that no chain is needed.
+  // Every wallet holds 7 tokens at the admission block, so no chain is needed.
   service.forum.useChain({ answer: async (question) => answerTo(question) });
   await play(service);
   const accounts = [...(await accountOf(service, ANN)), ...(await accountOf(service, BOB))];

@@ -88,7 +88,7 @@ describe('the first sentence', () => {
       rechained(withPayload(19, { merkleRoot: `0x${'12'.repeat(32)}` })),
       'Event 19 commits a root other',
     ],
-    ['an unsigned move', rechained(records.with(10, { ...records[10], request: null })), 'Nobody signed event 11.'],
+    ['an unsigned move', rechained(records.with(10, { ...records[10], request: null })), 'Event 11 has no signature.'],
   ])('the first sentence reports %s', async (_what, altered, sentence) => {
     expect((await report(toText(altered))).sentence).toContain(sentence);
   });
@@ -103,7 +103,7 @@ describe('the first sentence', () => {
   test('the sentence counts unsigned moves if they are allowed', async () => {
     const unsigned = rechained(records.slice(0, 16).with(10, { ...records[10], request: null }));
     expect((await report(toText(unsigned), { allowUnsigned: true })).sentence).toBe(
-      'Sound, but nobody signed 1 of the moves.',
+      'Sound, but no signature covers 1 of the moves.',
     );
   });
 });

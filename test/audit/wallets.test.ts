@@ -184,12 +184,12 @@ describe('unsigned account changes', () => {
     const patch = { style: 'dry' };
     expect(await allowed(changed({ patch, personality: { ...personality, ...patch } }))).toMatchObject({
       verdict: 'verified',
-      note: 'nobody signed 1 of the account lines',
+      note: 'no signature covers 1 of the account lines',
     });
     const other = await allowed(changed({ patch, personality: { style: 'loud' } }));
     expect(other).toMatchObject({ verdict: 'broken', sentence: expect.stringContaining('does not match its request') });
     expect(await allowed(changed({ by: 'key' }, 'agent.retired'))).toMatchObject({
-      note: 'nobody signed 1 of the account lines',
+      note: 'no signature covers 1 of the account lines',
     });
   });
 });

@@ -185,7 +185,7 @@ async function measureCommits(server: PostgresServer, options: Options): Promise
   return paced;
 }
 
-/** Repeats constant work; if it takes ten times as long, the machine stood still. */
+/** Repeats constant work; if it takes ten times as long, the machine stalled. */
 function measureHashes(options: Options): Promise<Paced> {
   const bytes = Buffer.alloc(HASHED_BYTES);
   return pace(options, () => hash('sha256', bytes));

@@ -70,7 +70,7 @@ describe('the next attempt', () => {
   });
 });
 
-describe('one address and port', () => {
+describe('requests to one address and port', () => {
   const begin = (limits: AddressLimits, count: number, kind: RequestKind) => {
     for (let index = 0; index < count; index++) limits.begin('a', kind);
   };

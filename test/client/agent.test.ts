@@ -70,7 +70,7 @@ describe('an agent', () => {
     expect(await agent.me()).toMatchObject({ retiredAt: expect.any(String) });
   });
 
-  it('a wallet retires an agent’s key, and any client may send its request', async () => {
+  it('a wallet can retire an agent’s key, and any client may send the wallet’s request', async () => {
     const agent = Agent.generate(live.baseUrl);
     await agent.register({ wallet: walletOf(0), operatorEmail: REGISTRATION.operatorEmail });
     const reader = new ForumClient(live.baseUrl);

@@ -60,7 +60,7 @@ describe('a response without a wait', () => {
 });
 
 describe('the patience', () => {
-  it('the patience continues although the wall clock is set an hour ahead', async () => {
+  it('patience does not run out early when the wall clock is set an hour ahead', async () => {
     const steady = new TestClock();
     let ahead = 0;
     const respond = inOrder(chambers, gateway, gateway, gateway, chambers);

@@ -1,4 +1,4 @@
-// The worked example of stubs: each step from the original line to the signature, by node:crypto and by the service's own code.
+// The worked example of stubs: each step from the original line to the signature, checked with both node:crypto and the service's own code.
 import { createPublicKey, hash, verify } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import vectors from '../../fixtures/vectors/stub.json' with { type: 'json' };

@@ -87,7 +87,7 @@ it('a failed stream of server-sent events is logged as one line', async () => {
   ]);
 });
 
-it('a failing start reports every invalid variable in one line', async () => {
+it('a failed start reports all invalid variables on one line', async () => {
   const { exited } = await runService({ PORT: 'x', HEADER_BYTES_MAX: '1', LOG_LEVEL: 'silent' });
   const { stderr } = await exited;
   const [line, ...others] = parsed(stderr);

@@ -60,7 +60,7 @@ it('a signature that is too old by the time of the previous line is rejected', a
   expect(await debate(chamber, oldest + 1)).toMatchObject({ status: 200 });
 });
 
-/** An agent with a proven wallet; the node whose clock is ahead has last changed its account. */
+/** An agent with a proven wallet; the node whose clock is ahead was the last to change its account. */
 async function withWallet() {
   const { behind, ahead } = nodes();
   const wallet = walletOf(0);

@@ -10,7 +10,7 @@ import { RawSocket } from '../kit/raw-socket.ts';
 import { run } from '../kit/service.ts';
 import { get } from '../kit/wire.ts';
 
-/** Fills all read slots from enough addresses. */
+/** Enough requests, from enough addresses, to fill all read slots. */
 const TURNS = 16;
 const ADDRESSES = 4;
 

@@ -164,7 +164,7 @@ describe('the chain is queried last, and once', () => {
     expect(proxy.requests).toEqual([]);
   });
 
-  it('a retry gets its first response without a call, even if the chain is unavailable', async () => {
+  it('a retry gets the original response again without a call, even if the chain is unavailable', async () => {
     const { service, proxy } = await openService();
     const wallet = newWallet();
     await erc20.send('mint', wallet.address, 5n);

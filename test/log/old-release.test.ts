@@ -42,7 +42,7 @@ interface Expected {
   readonly requests: readonly Recorded[];
 }
 
-/** Targets that release 0.1 served, but that no URL parser accepts; only the Host header causes their rejection. */
+/** Hosts that release 0.1 accepted although no URL parser accepts them; only the Host header causes their rejection. */
 const REJECTED_HOSTS = new Set([
   '256.256.256.256',
   '1.2.3.4.5',

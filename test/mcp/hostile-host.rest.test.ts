@@ -124,7 +124,7 @@ class Model {
     this.#wanted = wanted;
   }
 
-  /** Returns the outcome that it reports to its user. */
+  /** Returns the outcome that the model reports to its user. */
   async play(): Promise<Body> {
     const chamberId = await this.#enter();
     while (true) {

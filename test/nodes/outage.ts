@@ -144,7 +144,7 @@ async function becomes(url: string, status: number, { name, since, max, detail }
   return max;
 }
 
-/** Checks that the log has every answered event, and every reader the whole log. */
+/** Checks that the log has every acknowledged event and that every reader received the whole log. */
 async function judgeLines(): Promise<readonly string[]> {
   const found: string[] = [];
   const logged = new Map<number, readonly string[]>();

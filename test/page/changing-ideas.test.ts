@@ -5,7 +5,7 @@ import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { TestService } from '../kit/test-service.ts';
 import { DESK, expectShown, HAS_CHROMIUM, readerOfService } from './reader.ts';
 
-/** The file to which a run writes a picture of the page. */
+/** The file to which a run writes a screenshot of the page. */
 const { PICTURE } = process.env;
 
 async function htmlOf(service: TestService, chamberId: number): Promise<string> {

@@ -69,7 +69,7 @@ const SET_UPS: readonly (readonly [string, () => Environment | Promise<Environme
     'two stores',
     () => ({ DATABASE_PATH: 'x.db', DATABASE_URL: 'postgres://h/d' }),
     78,
-    'DATABASE_URL: excludes DATABASE_PATH',
+    'DATABASE_URL: cannot be combined with DATABASE_PATH',
   ],
   ['a missing ban list', () => ({ BAN_LIST_FILE: '/nowhere/list' }), 78, 'BAN_LIST_FILE: cannot read the access list'],
   ['an invalid witness policy', () => ({ WITNESS_POLICY_FILE: fileIn('policy', 'x') }), 78, 'WITNESS_POLICY_FILE: '],

@@ -78,7 +78,7 @@ describe('a signed note', () => {
     expect(openNote({ ...note, text: TEXT.replace('answer', 'Answer') }, [key])).toBeUndefined();
   });
 
-  it('a note may have signatures of unknown keys, of any length', () => {
+  it('a note may have signatures from unknown keys, of any length', () => {
     const unknown = { name: 'witness.example/w1', keyId: '00000000', bytes: new Uint8Array(2420) };
     const more = parseNote(formatNote({ ...note, signatures: [unknown, ...note.signatures] })) as SignedNote;
     expect(openNote(more, [key])?.map(({ name }) => name)).toEqual(['PeterNeumann']);

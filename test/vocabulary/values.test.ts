@@ -16,7 +16,7 @@ describe('hexadecimal', () => {
     expect(fromHex(`0x${toHex(EVERY_BYTE).slice(2).toUpperCase()}`)).toEqual(EVERY_BYTE);
   });
 
-  it('hexadecimal can represent zero bytes', () => {
+  it('an empty byte array round-trips through hexadecimal', () => {
     expect(toHex(new Uint8Array())).toBe('0x');
     expect(fromHex('0x')).toEqual(new Uint8Array());
   });

@@ -428,7 +428,7 @@ export class ServiceAccounts implements Accounts {
     this.#service = service;
   }
 
-  /** Returns a cached account if it includes the line; otherwise reads on from its last line. */
+  /** Returns the cached account if it includes the line of `accountEventId`; otherwise reads on from the account's last line. */
   async of(did: string, accountEventId = 0): Promise<AccountLog> {
     const kept = this.#kept.get(did);
     if (kept !== undefined && (kept.problem !== undefined || accountEventId <= kept.lastEventId)) return kept;

@@ -46,7 +46,7 @@ export async function compareAccounts(
     (sum, one) => sum + one.unsignedLines,
     0,
   );
-  if (unsignedLines > 0) findings.note('registration', `nobody signed ${unsignedLines} of the account lines`);
+  if (unsignedLines > 0) findings.note('registration', `no signature covers ${unsignedLines} of the account lines`);
   if (unsigned.size === 0) return;
   const dids = [...unsigned].slice(0, AGENTS_NAMED_MAX).join(', ') + (unsigned.size > AGENTS_NAMED_MAX ? ' …' : '');
   const agents = unsigned.size === 1 ? '1 agent' : `${unsigned.size} agents`;

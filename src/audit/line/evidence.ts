@@ -64,7 +64,8 @@ export class EvidenceChecks {
   }
 
   conclude(): void {
-    if (this.unsignedMoves > 0) this.#findings.note('signature', `nobody signed ${this.unsignedMoves} of the moves`);
+    if (this.unsignedMoves > 0)
+      this.#findings.note('signature', `no signature covers ${this.unsignedMoves} of the moves`);
     const { origins, policy } = this.#context;
     if (!this.#hasOrigin || policy.origins?.length) return;
     const { doubt } = origins;

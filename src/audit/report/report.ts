@@ -167,7 +167,7 @@ function reservationOf(audit: ChamberAudit, { now, logId }: Pick<Origin, 'now' |
   const { unsignedMoves, decisions } = audit;
   const { state } = decisions;
   const isCopy = logId === null;
-  if (unsignedMoves > 0) return `nobody signed ${unsignedMoves} of the moves`;
+  if (unsignedMoves > 0) return `no signature covers ${unsignedMoves} of the moves`;
   const end = state?.ends.allocateRevealDeadline ?? now;
   if (state === null || now < end + SETTLEMENT_GRACE_MILLIS) return undefined;
   if (state.settlement.committed !== null) return waitingSentence(state);

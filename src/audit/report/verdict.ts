@@ -275,7 +275,7 @@ function sentenceOf(eventIds: readonly number[], findings: readonly Located[]): 
   if (eventIds.length === 0) return OUTSIDE[check] ?? own;
   if (has('order')) return own;
   const event = `Event ${eventIds.join(' or event ')}`;
-  if (finding?.code === 'unsigned') return `Nobody signed event ${eventIds[0]}`;
+  if (finding?.code === 'unsigned') return `Event ${eventIds[0]} has no signature`;
   if (has('digest', 'target', 'payload') || (has('signature') && has('chain')))
     return `${event} was altered after it was signed`;
   if (has('signature')) return `${event} is not what its agent signed`;

@@ -95,8 +95,8 @@ const IS_ACCOUNT = `stream COLLATE "C" > ':'`;
 const IS_WRITTEN = 'lead IN (SELECT stream FROM written)';
 
 /**
- * The statement returns the leads that were not inserted, and null if the database has a different log; then nothing is written. All nodes
- * lock accounts in the same order, and before they try to share any lock: the condition on `accounts` enforces that.
+ * The statement returns the leads that were not inserted, or null if the database has a different log, in which case nothing is written.
+ * All nodes lock accounts in the same order, and before they request any shared lock: the condition on `accounts` enforces that.
  */
 function makeStatement(tables: readonly Table[], searchesFirst: boolean): string {
   const inserts = tables.map((table, index) => `, ${insertInto(table, `$${FIRST_TABLE + index}`)}`);

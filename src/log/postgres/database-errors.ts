@@ -96,7 +96,7 @@ export function logUnavailable(cause?: unknown): ForumError {
 function reasonOf(cause: unknown): string {
   if (cause instanceof NotWritable) return 'the database is read-only';
   if (cause instanceof CannotConnect || cause instanceof ConnectionLost) return reasonOf(cause.cause);
-  if (cause instanceof UnusableDatabase) return 'the database cannot be used as this log';
+  if (cause instanceof UnusableDatabase) return 'the database cannot be used for this log';
   if (cause instanceof MissingPrivilege) return LACKS_PERMISSION;
   const { code } = (cause ?? {}) as { readonly code?: unknown };
   if (typeof code !== 'string') return 'the database does not respond';

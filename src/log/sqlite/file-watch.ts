@@ -49,8 +49,8 @@ export class FileWatch {
   }
 
   /**
-   * SQLite's descriptor still reads the deleted file, so a checkpoint can write accepted moves into the main file. It can't overwrite data of
-   * another program that has opened the database since, because such a program creates a new -wal, which counts as replaced.
+   * SQLite's descriptor still reads the deleted file, so a checkpoint can write accepted moves into the main file. It can't overwrite the
+   * data of another program that has since opened the database: such a program creates a new -wal, and the -wal then counts as replaced.
    */
   #saveDeletedWal(): LogCorruption {
     const outcome = isCheckpointed(this.#db)

@@ -18,7 +18,7 @@ const ERASE_RETRY_MS_MAX = 60_000;
 
 interface Parts extends WithholdingParts {
   readonly writer: Writer;
-  /** The value of ERASURE_PENDING when the store was opened; always undefined in memory. */
+  /** The value of ERASURE_PENDING when the store was opened; always undefined for an in-memory store. */
   readonly pending: number | undefined;
   readonly isInMemory: boolean;
 }

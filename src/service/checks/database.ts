@@ -34,7 +34,7 @@ interface LogAndFindings {
   readonly findings: readonly Finding[];
 }
 
-/** Throws the error with which a start would fail. If the database is in use, its lock is not an error. */
+/** Throws the error that startup would fail with. If the database is in use, its lock is not an error. */
 export async function findLog(config: Config, { isInUse }: { readonly isInUse: boolean }): Promise<LogAndFindings> {
   if (config.DATABASE_URL === undefined) {
     const log = await findSqliteLog(config.DATABASE_PATH, { isInUse, createsFolder: isDefaultPath(config) });

@@ -30,7 +30,7 @@ async function answer(path: string, request: BaselineRequest): Promise<BaselineR
   return { status: 200, body: { eventId: await store(Number(path.split('/')[2]), request) } };
 }
 
-/** Handles the requests that the load sends before the clock starts. */
+/** Handles the requests that the load generator sends before the clock starts. */
 function prepare(path: string): object {
   return path === '/chambers' ? { chamberId: ++chambers, phase: 'LOBBY' } : { ok: true, turnOrder: 0 };
 }

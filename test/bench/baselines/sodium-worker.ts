@@ -1,4 +1,4 @@
-// The thread of the libsodium baselines: it verifies a block of signatures and returns a block of verdicts.
+// The worker thread for the libsodium baselines: it verifies a block of signatures and returns a block of verdicts.
 import { createRequire } from 'node:module';
 import { parentPort } from 'node:worker_threads';
 

@@ -10,7 +10,7 @@ import { subscribe } from './subscriber.ts';
 export interface FanoutTask {
   readonly kind: 'fanout';
   readonly authority: string;
-  /** The node of the consumers; by default, the node of the posters. */
+  /** The node that the consumers connect to; by default, the posters' node. */
   readonly consumersAt?: string;
   readonly consumers: number;
   /** Each poster sends one move after another, as fast as the responses come; bursts follow each other. */

@@ -150,7 +150,7 @@ describe('a copy', () => {
     const [from, url] = [temporaryDatabase(), await temporaryPostgres()];
     const { shown, streams, clock } = await write(from);
     await copyLog(from, url);
-    // Another schema gets the name of the mark, as if the commit had been lost.
+    // The new schema takes the name recorded in the mark, as if the first commit had been lost.
     const again = await temporaryPostgres();
     await copyLog(from, again);
     const service = new TestService({ store: await openStore(again), clock });

@@ -327,7 +327,7 @@ describe('a move decided on in-memory state', () => {
     expect(await post(other, ann, 'pass')).toMatchObject({ status: 403 });
   });
 
-  it('a move may name an event that its agent has seen at another node and this node lacks', async () => {
+  it('a move may name an event that its agent has seen on another node but that this node lacks', async () => {
     const { first, other, ann, id } = await openDebate();
     const propose = (service: TestService, ticker: string, seen: object) =>
       service.request('POST', `/chambers/${id}/propose`, { by: ann, body: { ...idea(ticker), seen } });
