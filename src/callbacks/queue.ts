@@ -100,11 +100,12 @@ export class DutyQueue {
   take(max: number, now: Millis, isBusy: (address: string, kind: RequestKind) => boolean): readonly QueuedDuty[] {
     const taken: QueuedDuty[] = [];
     const awaited = new Set<string>();
+    const isTaken = (address: string, kind: RequestKind) => awaited.has(address) || isBusy(address, kind);
     for (const hasFailed of [false, true]) {
       for (const agent of this.#agents.values()) {
         if (taken.length >= max || this.#running >= this.#options.runningMax) return taken;
-        if (agent.unproven > UNPROVEN_NEW !== hasFailed) continue;
-        const duty = this.#nextOf(agent, now, (address, kind) => awaited.has(address) || isBusy(address, kind));
+        if (agent.duties.size === 0 || agent.unproven > UNPROVEN_NEW !== hasFailed) continue;
+        const duty = this.#nextOf(agent, now, isTaken);
         if (duty === undefined) continue;
         if (duty.busyAddress !== undefined) awaited.add(duty.busyAddress);
         agent.isRunning = true;

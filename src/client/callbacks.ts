@@ -19,7 +19,7 @@ export interface CallbackOptions extends CallOptions {
    * other agents from setting it.
    */
   readonly url: string;
-  /** The receiver's agent: callbacks for other agents are rejected. */
+  /** The receiver's agent: callbacks for other agents are rejected. Without it, the caller must compare the callback's `did`. */
   readonly did?: string;
 }
 

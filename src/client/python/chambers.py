@@ -1123,6 +1123,7 @@ class _Watch:
 
     def _has_pass(self, item: dict, after: int) -> bool:
         """Returns whether a member passed after the event; True if the log can't be read, so that no duty is missed."""
+        failures = 0
         while item["lastEventId"] > after and not self._stop.is_set():
             try:
                 for line in self._agent.history(item["chamberId"], (after, None)):
@@ -1134,6 +1135,8 @@ class _Watch:
             except ChamberError as error:
                 if not error.retryable:
                     return True
+                self._stop.wait(_backoff(failures))
+                failures += 1
         return False
 
     def _reveal(self, chamber_id: int) -> None:
