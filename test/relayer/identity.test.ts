@@ -81,7 +81,7 @@ test('doctor finds ids that the registry already has, and the lowest free id, fo
     });
     return findings.filter(({ subject, level }) => subject === 'chain' && level !== 'ok');
   };
-  const detail = expect.stringMatching(/ roots of chambers 3, 5, .* set it to 6 or more$/);
+  const detail = expect.stringMatching(/ roots of chambers 3, 5 that .* set it to 6 or more$/);
   expect(await examined({ DATABASE_PATH: copy })).toEqual([
     { subject: 'chain', level: 'warning', variable: 'CHAMBER_ID_MIN', detail, exitCode: 0 },
     {
@@ -124,7 +124,7 @@ test('a start on a new log warns about contracts that are already in use, but no
   const data = commitChamberCall(1, `0x${'ab'.repeat(32)}`);
   await rpc.request('eth_sendTransaction', [{ from, to: config.registryAddress, data }]);
   rpc.close();
-  expect(await logged()).toEqual([expect.stringMatching(/ roots of chambers 1, .* set it to 2 or more$/)]);
+  expect(await logged()).toEqual([expect.stringMatching(/ roots of chambers 1 that .* set it to 2 or more$/)]);
 });
 
 test('an invalid private key is rejected without being quoted', () => {
