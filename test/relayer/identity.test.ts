@@ -97,7 +97,7 @@ test('doctor finds ids that the registry already has, and the lowest free id, fo
     {
       level: 'warning',
       variable: 'CHAMBER_ID_MIN',
-      detail: expect.stringMatching(/ chambers 3, 5, .* another service/),
+      detail: expect.stringMatching(/ chambers 3, 5 that .* another service/),
     },
   ]);
 });
