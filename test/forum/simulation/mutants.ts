@@ -99,7 +99,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   'account-of-the-batch-named': mutant(
     '3',
     PIPELINE,
-    'outcomes.length >= BATCH_COMMANDS_MAX || namesStaged',
+    'outcomes.length >= BATCH_COMMANDS_MAX || followsStagedAccount',
     'outcomes.length >= BATCH_COMMANDS_MAX',
   ),
   'found-line-ignored': mutant(
