@@ -63,6 +63,6 @@ it('a stop exits with 1 and reports it if a move has no response', async () => {
   await sleep(500);
   const { code, stderr } = await stopped(service);
   expect(code).toBe(1);
-  expect(stderr.trimEnd().split('\n').at(-1)).toContain('without a response to moves under way');
+  expect(stderr.trimEnd().split('\n').at(-1)).toContain('without a response to accepted moves');
   expect(await join).toBeInstanceOf(TypeError);
 });
