@@ -159,8 +159,10 @@ export class MirrorFolder {
     await this.dropLines();
     const draft = draftOf(this.#path);
     let [bytes, replaced] = [0, 0];
-    const drafted = async function* (lines: AsyncIterable<string>) {
-      for await (const line of lines) {
+    const path = this.linesFile;
+    const drafted = async function* () {
+      // Iterated as soon as it is created: readline drops lines, and its end, that come before.
+      for await (const line of createInterface({ input: createReadStream(path), crlfDelay: Infinity })) {
         const other = await replace(line);
         if (other !== undefined) replaced++;
         const text = `${other ?? line}\n`;
@@ -168,8 +170,7 @@ export class MirrorFolder {
         yield text;
       }
     };
-    const lines = createInterface({ input: createReadStream(this.linesFile), crlfDelay: Infinity });
-    await writeFile(draft, drafted(lines), { flush: true });
+    await writeFile(draft, drafted(), { flush: true });
     if (replaced > 0) {
       this.#record.commit({ ...state, bytes, stubs, isReplacing: true }, new Map());
       await this.#lines.close();
