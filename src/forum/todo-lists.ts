@@ -53,16 +53,18 @@ export class TodoLists {
     const account = (await this.#folds.account(did))?.state;
     const isRetired = (account?.retirement ?? null) !== null;
     const context = { now, membersMax: this.#limits.membersMax, isRetired };
-    const inTurn = memberships.filter((membership) => todoOf(membership, context).must === 'pass');
-    const withIdea = new Set(await this.#lists.listChambersWithIdea(did, inTurn.map(chamberIdOf)));
     const items: Todo[] = [];
     for (const membership of memberships) {
       const isRestricted = account !== undefined && mayNeedFold(membership, now);
       const admission = isRestricted ? await this.#admissionOf(membership, account) : undefined;
-      const hasIdea = withIdea.has(chamberIdOf(membership));
-      const item = todoOf(membership, { ...context, admission, hasIdea });
+      const item = todoOf(membership, { ...context, admission });
       // The creator has nothing left to do in a chamber that it did not join.
       if (membership.member.turnOrder !== null || item.phase === 'LOBBY') items.push(item);
+    }
+    const inTurn = items.filter(({ must }) => must === 'pass').map(chamberIdOf);
+    const withIdea = new Set(await this.#lists.listChambersWithIdea(did, inTurn));
+    for (const [index, item] of items.entries()) {
+      if (withIdea.has(chamberIdOf(item))) items[index] = todoOf(item.membership, { ...context, hasIdea: true });
     }
     items.sort(byUrgency);
     const validUntil = Math.min(...items.map(({ changesAt }) => changesAt));
@@ -86,8 +88,8 @@ export class TodoLists {
   }
 }
 
-function chamberIdOf({ chamber }: Membership): number {
-  return chamber.chamberId;
+function chamberIdOf({ membership }: Todo): number {
+  return membership.chamber.chamberId;
 }
 
 /** A creator of a restricted chamber in LOBBY needs the chamber's state to know whether it may join. */
