@@ -19,6 +19,9 @@ export interface Ports {
   readonly others?: readonly number[];
 }
 
+/** On a busy machine, Caddy needs long to issue its first certificate. */
+const START_MILLIS = 60_000;
+
 interface Command {
   readonly words: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
@@ -51,7 +54,7 @@ export async function startProxy(name: ProxyName, ports: Ports): Promise<string>
   await until(async () => {
     if (hasEnded(child)) throw new Error(`${name} exited: ${output}`);
     return existsSync(authority) && (await handshakes(ports.https, readFileSync(authority)));
-  });
+  }, START_MILLIS);
   return readFileSync(authority, 'utf8');
 }
 
