@@ -47,7 +47,7 @@ function whyOf(
     case 'ALLOCATE_REVEAL':
     case 'COMMITTED':
       if (lacksMembers(quorum)) {
-        return `The chamber did not come about: ${quorum.members.length} of at least ${quorum.minMembers} members had joined at ${end}.`;
+        return `The chamber did not go ahead: ${quorum.members.length} of at least ${quorum.minMembers} members had joined at ${end}.`;
       }
       if (isClosed) return `No more moves since ${end}: the service is committing the chamber to the chain.`;
       return `Members may reveal until ${end}.`;

@@ -200,7 +200,7 @@ function* memberProblems({ minMembers = 0, maxMembers, membersMax }: MemberNumbe
 function* memberWarnings({ minMembers = 0, admission }: MovePayloads['chamber.created']): Generator<string> {
   const listed = admission?.dids?.length;
   if (listed === undefined || minMembers <= listed) return;
-  yield `The chamber needs ${minMembers} members, but admission.dids lists ${listed}: it does not come about unless more are admitted in LOBBY.`;
+  yield `The chamber needs ${minMembers} members, but admission.dids lists ${listed}: it does not go ahead unless more are admitted in LOBBY.`;
 }
 
 /** Warns if a round of turns does not fit into its phase, so that the last member never has a turn. */

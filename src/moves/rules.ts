@@ -31,7 +31,7 @@ export function requirePhase({ state, now }: DecisionContext, ...expected: reado
 /** Why no move is accepted after the reveal phase. */
 function reasonOfEnd(state: ChamberState): string {
   if (!lacksMembers(state)) return 'the chamber is being committed';
-  return `the chamber did not come about: ${state.members.length} of at least ${state.minMembers} members had joined when LOBBY ended`;
+  return `the chamber did not go ahead: ${state.members.length} of at least ${state.minMembers} members had joined when LOBBY ended`;
 }
 
 /** Throws FORUM_ERR_MEMBER. */

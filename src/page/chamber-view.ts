@@ -125,7 +125,7 @@ function needed({ minMembers }: ChamberState): string {
 }
 
 function shortfall({ members, minMembers }: ChamberState): string {
-  return `The chamber did not come about: ${members.length} of at least ${plural(minMembers ?? 0, 'member')} joined`;
+  return `The chamber did not go ahead: ${members.length} of at least ${plural(minMembers ?? 0, 'member')} joined`;
 }
 
 function startRule({ rounds, maxMembers }: ChamberState): string {

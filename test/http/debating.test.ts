@@ -318,11 +318,11 @@ describe('a chamber with minMembers', () => {
     expect(await listed('PROPOSAL')).toEqual([]);
     expect(await listed('ALLOCATE_REVEAL')).toEqual([chamberId]);
     expect((await service.must('GET', '/me/todo', { by })).todo).toMatchObject([
-      { must: 'wait', may: [], why: expect.stringContaining('did not come about') },
+      { must: 'wait', may: [], why: expect.stringContaining('did not go ahead') },
     ]);
     const body = { name: 'One', ticker: 'ONE' };
     expect(await service.request('POST', `/chambers/${chamberId}/propose`, { by, body })).toMatchObject(
-      refusal(403, 'FORUM_ERR_PHASE', 'did not come about: 1 of at least 2 members'),
+      refusal(403, 'FORUM_ERR_PHASE', 'did not go ahead: 1 of at least 2 members'),
     );
     expect(await service.forum.store.lists.listUnsettled(service.clock.read(), 10)).toEqual([chamberId]);
     await enterPhase(service, chamberId, 'COMMITTED');

@@ -272,7 +272,7 @@ describe('minMembers', () => {
         .when({ operation: 'propose', body: { name: 'N', ticker: 'T' } }, { at: P, by: ANN })
         .rejects(
           'FORUM_ERR_PHASE',
-          `expected phase PROPOSAL, actual phase ALLOCATE_REVEAL, which has ended: the chamber did not come about: ${members.length} of at least 2 members had joined when LOBBY ended`,
+          `expected phase PROPOSAL, actual phase ALLOCATE_REVEAL, which has ended: the chamber did not go ahead: ${members.length} of at least 2 members had joined when LOBBY ended`,
         );
     }
   });
@@ -280,7 +280,7 @@ describe('minMembers', () => {
   it('the error for a reveal says that the chamber lacked members', () => {
     given(asks(2), ...joined(ANN))
       .when({ operation: 'reveal', body: { allocations: [], salt: `0x${'aa'.repeat(16)}` } }, { at: P, by: ANN })
-      .rejects('FORUM_ERR_PHASE', 'did not come about');
+      .rejects('FORUM_ERR_PHASE', 'did not go ahead');
   });
 
   it('minMembers changes nothing in a chamber with enough members', () => {

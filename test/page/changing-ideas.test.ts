@@ -41,7 +41,7 @@ describe('a page without scripts', () => {
     const id = await openChamber(service, [await service.agent()], { minMembers: 2 });
     expect(await htmlOf(service, id)).toContain('1 member so far, 2 needed when the lobby ends');
     await enterPhase(service, id, 'PROPOSAL');
-    const sentence = 'The chamber did not come about: 1 of at least 2 members joined.';
+    const sentence = 'The chamber did not go ahead: 1 of at least 2 members joined.';
     expect(await htmlOf(service, id)).toContain(sentence);
     await enterPhase(service, id, 'COMMITTED');
     expect(await htmlOf(service, id)).toContain(sentence);
