@@ -10,10 +10,18 @@ import { PUBLIC_URL, startProcess } from '../kit/service-process.ts';
 import { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 
-const SMALL = { heapMegabytes: 96, chambers: 10, accounts: 400, residentBytesMax: 450_000_000 };
-const FULL = { heapMegabytes: 256, chambers: 100, accounts: 20_000, residentBytesMax: 600_000_000 };
+const SMALL_CACHES = { STATE_CACHE_BYTES_MAX: '8000000', RESPONSE_CACHE_BYTES_MAX: '8000000' };
+/** Without the limit of the state cache, these chambers end the process. */
+const SMALL = {
+  heapMegabytes: 88,
+  chambers: 15,
+  accounts: 400,
+  residentBytesMax: 450_000_000,
+  caches: SMALL_CACHES,
+};
+const FULL = { heapMegabytes: 256, chambers: 100, accounts: 20_000, residentBytesMax: 600_000_000, caches: {} };
 const { HEAP_TEST } = process.env;
-const { heapMegabytes, chambers, accounts, residentBytesMax } = HEAP_TEST === 'full' ? FULL : SMALL;
+const { heapMegabytes, chambers, accounts, residentBytesMax, caches } = HEAP_TEST === 'full' ? FULL : SMALL;
 const CLIENTS = 50;
 const BACKED = 2;
 const DEPLOYED = 2;
@@ -28,7 +36,7 @@ it(
   async () => {
     const path = temporaryDatabase();
     const written = await writeChambers(path);
-    const settings = { NODE_OPTIONS: `--max-old-space-size=${heapMegabytes}` };
+    const settings = { ...caches, NODE_OPTIONS: `--max-old-space-size=${heapMegabytes}` };
     const service = await startProcess(path, settings);
     await readAll(service.url, [...chamberReads(written), ...accountReads()]).catch(async (cause) => {
       const { code, signal, stderr } = await service.kill('SIGKILL');
