@@ -89,7 +89,7 @@ interface Registering {
   readonly service?: string;
   /** Replaces the wallet's signature. */
   readonly signature?: string;
-  /** The recorded block of a contract's acceptance. */
+  /** The recorded block at which a contract accepted the signature. */
   readonly accepted?: Line;
 }
 
@@ -174,7 +174,7 @@ function withoutPrev(): string {
   return rewritten(ann) + toText(given);
 }
 
-/** BOB's account, whose contract wallet was asked at a block to which the joins give a different height. */
+/** BOB's account, whose contract wallet was called at a block for which the joins record a different height. */
 async function bobAtOtherHeight(): Promise<string> {
   const { blockHash = null, blockNumber } = payloadOf(recordIn(moves, BOB_JOINED))['token'] as Line;
   const accepted = { chainId: 31_337, blockHash, blockNumber: Number(blockNumber) + 1 };
@@ -200,7 +200,7 @@ const BLOCK = { chainId: 31_337, blockNumber: 41, blockHash: `0x${'c3'.repeat(32
 /** A signature that only a contract can accept. */
 const OF_CONTRACT = `0x${'c0'.repeat(65)}`;
 
-/** The moves, with that height for the block of the creation and the joins. */
+/** The moves, with that block height in the creation and the joins. */
 function inBlock(blockNumber: number): Line[] {
   return [CREATED, ANN_JOINED, BOB_JOINED].reduce<Line[]>(
     (lines, eventId) => altered(lines, eventId, tokenWith(eventId, { blockNumber })),
@@ -326,7 +326,7 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
   const retiredAt = atOf(ann, RETIRED);
   const [, second = '', ...rest] = accountLines;
   return [
-    // Records of the accounts in moves.
+    // What moves record of accounts.
     [
       'a move that names an account line that does not exist',
       alteredMoves(LAST_OF_BOB, { accountEventId: 5 }),
@@ -446,7 +446,7 @@ export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
       await bobRetired(SECOND, { accepted: { signature: '0xdead', ...BLOCK } }),
       ...OF_BOB,
     ],
-    // Signed requests without a given registration.
+    // Signed requests for which no registration is given.
     [
       'a patch other than the signed one, before any registration',
       text,

@@ -52,7 +52,7 @@ interface Request {
 type Answer = readonly CheckResult[] | string;
 
 let worker: Promise<Worker> | undefined;
-/** One per response, in the order of arrival. */
+/** One per expected response, in the order in which responses arrive. */
 const waiting: ((answer: Answer) => void)[] = [];
 
 export async function auditInBrowser(request: Request): Promise<readonly CheckResult[]> {

@@ -91,7 +91,7 @@ test('a compressed file of accounts is rejected as compressed', async () => {
   await expect(listedAccounts(lines, auditContext())).rejects.toThrow('the accounts file is compressed with gzip');
 });
 
-test('an audit without accounts breaks nothing and names the option', async () => {
+test('an audit without accounts reports nothing as broken and names the option', async () => {
   const { broken, check } = await audit(toText(rechained(moves)));
   expect([broken, check('registration')]).toMatchObject([[], { verdict: 'not evaluated' }]);
   expect(check('registration').note).toContain('--accounts');
@@ -140,7 +140,7 @@ describe('a service with false account lines', () => {
     expect(sentence).toContain('although event 3 is 5.001 s older');
   });
 
-  test('a service that omits only a proposal’s account line is caught, with accounts or without', async () => {
+  test('a service that omits only a proposal’s account line is caught, with or without accounts', async () => {
     const [proposal] = [moves[PROPOSAL - 1] as Line];
     const { accountEventId: _, ...payload } = memberOf(proposal, 'payload') as Line;
     const forged = moves.with(PROPOSAL - 1, { ...proposal, payload: { ...payload, creatorWallet: OTHER_WALLET } });
@@ -190,7 +190,7 @@ describe('a service with false account lines', () => {
     expect((await audit(lines, { accounts, maxAgeSeconds: 500 })).check('registration').verdict).not.toBe('undecided');
   });
 
-  test('a service that lets an agent join before it registers is caught in a log of an earlier release', async () => {
+  test('a service that lets an agent join before it registers is caught in a log from an earlier release', async () => {
     const older = moves.map(({ payload, ...line }) => {
       const { accountEventId: _, walletAddress: __, walletProven: ___, ...rest } = payload as Line;
       return { ...line, payload: rest };

@@ -237,7 +237,7 @@ describe('a service that denies a token', () => {
       expect(await claims(denying(due, other), policy())).toEqual(broken);
     });
 
-    test('a denied token is caught with several factories of which the log calls one', async () => {
+    test('a denied token is caught if the log calls only one of several factories', async () => {
       const factories = [info.factoryAddress, OUTSIDER] as const;
       expect(await claims(denying(), { factories })).toEqual([
         'undecided',
@@ -363,7 +363,7 @@ describe('a token', () => {
   });
 
   test.each(['name', 'description'])('a token whose %s differs from its idea is reported', async (member) => {
-    // The payload counts if the request is missing.
+    // The payload is used if the request is missing.
     const lines = altered('chamber.proposed', { [member]: 'Other' })
       .filter((line) => !typeIs('relay.deploy_submitted')(line))
       .map((line) => (typeIs('chamber.proposed')(line) ? { ...line, request: null } : line));

@@ -1,4 +1,4 @@
-// Audits cosignatures; each audit waits some seconds for them.
+// Audits cosignatures; each audit waits a few seconds for them.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

@@ -35,7 +35,7 @@ describe('the cost of an audit', AGAIN, () => {
   );
 });
 
-/** Each audit ends by a time limit, the auditor's after 20 timeouts, so these tests run concurrently. */
+/** Each command ends at a time limit (the auditor after 20 timeouts), so these tests run concurrently. */
 describe('dripping bytes', AGAIN, () => {
   it.concurrent.each([
     ['chamber list', (url: string) => costs.runCli(['chamber', 'list', `--url=${url}`])],

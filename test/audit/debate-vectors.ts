@@ -1,4 +1,4 @@
-// Vectors of a chamber whose ideas change, derived from its sample log, and of chambers that require a number of members.
+// Vectors of a chamber whose ideas change, derived from its sample log, and of chambers that require a minimum number of members.
 import { readFileSync } from 'node:fs';
 import { allocationOf, deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
@@ -32,7 +32,7 @@ const DEPLOY = 23;
 
 const rewritten = (lines: readonly Line[]) => toText(rechained(lines));
 const atOf = (eventId: number) => Date.parse(String(records[eventId - 1]?.['ts']));
-/** The moves up to an event, then the forged ones a second apart; after PROPOSAL's last move they are in DEBATE. */
+/** The moves up to an event, then the forged ones a second apart; those after PROPOSAL's last move are in DEBATE. */
 const then = (eventId: number, ...forged: readonly ((at: number) => ForgedMove)[]) => {
   const after = eventId === BOBS_PASS ? START + 2 * HOUR : atOf(eventId);
   return rewritten([
@@ -71,7 +71,7 @@ const commit = (by: Signer, allocation: ReturnType<typeof allocationOf>) => (at:
 
 const better = { name: 'Better' };
 
-/** Returns the versions up to the 16th of the first idea, in turns of four moves. */
+/** Returns the first idea's versions up to the 16th, in turns of four moves. */
 function versions(count: number): readonly ((at: number) => ForgedMove)[] {
   return Array.from({ length: count }, (_, index) => {
     const version = index + 3;

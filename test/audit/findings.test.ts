@@ -1,4 +1,4 @@
-// Only a finding or a missing input excuses a check.
+// A check may remain unevaluated only because of a finding or a missing input.
 import { describe, expect, test } from 'vitest';
 import { Findings, LOSS_CHECKS, mostSevere } from '../../src/audit/report/findings.ts';
 
@@ -42,7 +42,7 @@ describe('a check that follows from a finding', () => {
   });
 });
 
-test('the most severe of independent problems decides the verdict, in any order', () => {
+test('the most severe of several independent problems decides the verdict, whatever their order', () => {
   const open = { needs: 'chain', why: 'only the chain shows it' } as const;
   const doubt = { doubt: 'say which' };
   expect(mostSevere(undefined, open, doubt, 'it is wrong')).toBe('it is wrong');

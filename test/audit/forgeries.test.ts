@@ -62,7 +62,7 @@ describe('a transaction to a different contract', () => {
   const FIRST_COMMIT = records.findIndex(isOf('relay.commit_submitted')) + 1;
   const DEPLOY = records.findIndex(isOf('relay.deploy_submitted')) + 1;
 
-  test('a transaction to a different contract is undecided beside one to the registry, and broken with --registry', async () => {
+  test('a transaction to a different contract is undecided if another goes to the registry, and broken with --registry', async () => {
     const text = toText(rechained(await withTarget(FIRST_COMMIT)));
     const { broken, check } = await audit(text);
     expect([broken, check('transactions').verdict]).toEqual([[], 'undecided']);

@@ -1,5 +1,5 @@
-// A service with two histories is detected at the first move that refers across them. Each kind of proof convicts the service
-// alone and offline, also when checked by an independent Python program.
+// A service with two histories is detected at the first move that refers from one to the other. Each kind of proof is sufficient by itself
+// and offline, also when checked by an independent Python program.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -92,7 +92,7 @@ function alterations(value: unknown): readonly unknown[] {
 }
 
 describe('a service with two histories', () => {
-  it('the first move that refers across two histories exposes the service', SLOW, async () => {
+  it('the first move that refers from one history to the other exposes the service', SLOW, async () => {
     const { world, one, bob, chamberId } = await forked();
     await expect(bob.joinChamber(chamberId)).rejects.toMatchObject({
       code: 'FORUM_ERR_HISTORY',

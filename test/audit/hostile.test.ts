@@ -19,7 +19,7 @@ const SILENT = { ...LIMITS, timeoutSeconds: 0.2 };
 let server: Server;
 let url: string;
 let folder: string;
-/** Responds to a path without its query. */
+/** Responds to a request; the path has no query. */
 let respond: (path: string, response: ServerResponse) => void;
 
 beforeAll(async () => {

@@ -98,7 +98,7 @@ describe('the entries of a log', () => {
     expect((await problemsOf({ entries: HONEST })).problems).toEqual([]);
   });
 
-  it('two histories in one log are broken, whatever the index calls the second', async () => {
+  it('two histories in one log are broken, whatever event the index says the second is', async () => {
     for (const [index, served, problem] of [
       [undefined, HONEST, /^the log has event 3 of chamber 1 twice: again at index 6: /],
       [
@@ -197,7 +197,7 @@ describe('a log that shows an old checkpoint', () => {
     expect((await audited({ entries: HONEST, sizes: [2] }, { ageMs: 60_000 })).problems).toHaveLength(2);
   });
 
-  it('the auditor waits for a log that catches up, up to a limit', async () => {
+  it('the auditor waits, up to a limit, for a log to catch up', async () => {
     const log = { entries: HONEST, sizes: [1, 2, 3, HONEST.length] };
     expect((await audited(log, { restMs: HOUR })).problems).toEqual([]);
     expect((await audited(log, { restMs: HOUR, growthMs: 0 })).problems).toHaveLength(2);
@@ -216,7 +216,7 @@ describe('a log that shows an old checkpoint', () => {
     expect(none.problems).toContain('the service shows no checkpoint');
   });
 
-  it('a checkpoint of a different log under the same key is undecided if that one was kept', async () => {
+  it('a kept checkpoint of a different log under the same key is undecided', async () => {
     const keptNotes = [noteOver(HONEST, HONEST.length, `static.example/log/${'f'.repeat(32)}`)];
     const { problems, doubts } = await audited({ entries: HONEST }, { keptNotes });
     expect([problems, doubts]).toEqual([

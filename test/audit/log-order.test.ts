@@ -18,7 +18,7 @@ function problemsOf(...times: readonly number[]): readonly string[] {
   return order.problems();
 }
 
-/** Returns the problems of chambers whose creations record keys or do not. */
+/** Returns the problems of chambers whose creations do or do not record keys. */
 function problemsOfKeys(...hasKeys: readonly boolean[]): readonly string[] {
   const order = new LogOrder();
   for (const [index, has] of hasKeys.entries())

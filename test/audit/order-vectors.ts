@@ -1,4 +1,4 @@
-// Vectors of several chambers of one log: a second chamber, audited after the sample or after a chamber of an earlier release.
+// Vectors of several chambers of one log: a second chamber, audited after the sample or after a chamber from an earlier release.
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
 import { type Line, rechained, signedLine, toText } from './forge.ts';

@@ -32,7 +32,7 @@ const COMMITTED = 28;
 
 const rewritten = (lines: readonly Line[]) => toText(rechained(lines));
 const atOf = (eventId: number) => Date.parse(String(records[eventId - 1]?.['ts']));
-/** The moves up to an event, and the given one. */
+/** The moves up to an event, followed by the given move. */
 const then = (eventId: number, move: ForgedMove) => rewritten([...moves.slice(0, eventId), signedLine(move)]);
 
 const debate = (by: Signer, at: number): ForgedMove => ({

@@ -115,7 +115,7 @@ describe('receipts', () => {
       3,
       { verified: 2, broken: 2, undecided: 0, notEvaluated: 0 },
     ]);
-    // A line more than a minute later than a receipt proves the same.
+    // A line dated more than a minute after the receipt proves the same thing.
     writeFileSync(lines, toText(rechained([created, { ...joined, ts }])));
     expect((await audit(lines, file)).checkOf('receipts').counts).toMatchObject({ verified: 1, broken: 3 });
   });
@@ -320,7 +320,7 @@ describe('receipts', () => {
     expect([exitCode, checkOf('receipts')?.counts.verified]).toEqual([0, 3]);
   });
 
-  it('a missing file of receipts is reported in one sentence', async () => {
+  it('a missing receipt file is reported in one sentence', async () => {
     const missing = join(temporaryFolder(), 'agent.json');
     const listed = await runCli(['receipts', `--key=${missing}`]);
     expect([listed.exitCode, listed.err]).toEqual([2, expect.stringContaining('that key has no receipts')]);

@@ -112,7 +112,7 @@ async function playMoves(move: Move): Promise<void> {
     refinement: { budget: '12', steps: [1, 2.5, null] },
   });
   await move(2, ANN, '/1/pass', {});
-  // BOB's half hour times out, so that the turn passes to CAT.
+  // BOB's half-hour turn times out, so the turn passes to CAT.
   await move(2.6, CAT, '/1/debate', { comment: 'No walls.\n\u0001 "quoted"' });
   await move(3, ANN, '/1/allocate/commit', ALLOCATIONS.ann.commit);
   await move(3, BOB, '/1/allocate/commit', ALLOCATIONS.bob.commit);
@@ -141,7 +141,7 @@ async function playRounds(move: Move): Promise<void> {
   await move(0, ANN, '/1/propose', { name: 'A shed', ticker: 'SHED' });
   await move(0, ANN, '/1/pass', {});
   await move(0, BOB, '/1/pass', {});
-  // CAT's minute times out, and PROPOSAL ends: it was the last turn of the second round.
+  // CAT's one-minute turn times out, and PROPOSAL ends: it was the last turn of the second round.
   await move(0.025, ANN, '/1/debate', { ideaId: 'idea-2', comment: 'Barrels first.' });
   await move(0.025, ANN, '/1/pass', {});
   await move(0.025, BOB, '/1/debate', { comment: 'Agreed.' });

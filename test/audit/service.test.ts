@@ -136,13 +136,13 @@ describe('a service with correct lines and wrong responses', () => {
     expect(chambers()[0]?.counts.broken).toBe(1);
   });
 
-  test('a service is caught with a phase that does not match the clock', async () => {
+  test('a service whose phase does not match the clock is caught', async () => {
     tamper('/chambers/2', /"phase":"LOBBY"/, '"phase":"PROPOSAL"');
     expect(await run({ chamber: 2 })).toBe(3);
     expect(verdictOf('views')).toBe('broken');
   });
 
-  test('a service is caught with a log that ends early', async () => {
+  test('a service whose log ends early is caught', async () => {
     const isEarly = (line: string) => line !== '' && JSON.parse(line).eventId <= 4;
     const early = (text: string) =>
       text
@@ -155,7 +155,7 @@ describe('a service with correct lines and wrong responses', () => {
     expect(verdictOf('preview')).toBe('broken');
   });
 
-  test('a service is caught when it withholds a view', async () => {
+  test('a service that withholds a view is caught', async () => {
     tamper('/chambers/1/ideas', /^.*$/, 'Nothing to see here');
     expect(await run({ chamber: 1 })).toBe(3);
     expect(verdictOf('views')).toBe('broken');
@@ -174,7 +174,7 @@ describe('a service whose clock differs', () => {
   const stateLater = (millis: number) =>
     tamper('/chambers/1', /"now":"[^"]*"/, `"now":"${new Date(live.now() + millis).toISOString()}"`);
 
-  test('a different time in the chamber’s view is undecided, like lines of that time', async () => {
+  test('a different time in the chamber’s view is undecided, like lines dated at that time', async () => {
     stateLater(3 * HOUR);
     expect(await run({ chamber: 1 })).toBe(4);
     expect([verdictOf('views'), noteOf('views')]).toEqual(['undecided', expect.stringMatching(FUTURE)]);
@@ -334,7 +334,7 @@ describe('exported lines', () => {
     expect(verdictOf('claims')).toBe('verified');
   });
 
-  test('undecided lines end with exit code 4, and with 0 or 3 once they are decided', async () => {
+  test('an audit of undecided lines ends with exit code 4, and with 0 or 3 once they are decided', async () => {
     const first = await (await fetch(`${live.baseUrl}/chambers/1/events`)).text();
     const path = join(folder, 'open.ndjson');
     const [line = ''] = first.split('\n');
@@ -450,13 +450,13 @@ describe('input that cannot be audited', () => {
     expect(JSON.parse(stderr)).toEqual({ error: 'usage', detail: expect.stringContaining(sentence), exitCode: 2 });
   });
 
-  test('a missing chamber is reported with the error of every command', async () => {
+  test('a missing chamber is reported with the same error as in every command', async () => {
     expect(await run({ chamber: 9 })).toBe(2);
     const detail = `chamber 9 not found at ${proxy.url}`;
     expect(JSON.parse(stderr)).toEqual({ error: 'FORUM_ERR_NOT_FOUND', detail, exitCode: 2 });
   });
 
-  test('a registry address without a contract ends with exit code 2', async () => {
+  test('an audit with a registry address that has no contract ends with exit code 2', async () => {
     expect(await run({ target: SAMPLE, ...ofChain(), registries: [`0x${'11'.repeat(20)}`] })).toBe(2);
     expect(stderr).toContain('the chain has no ChamberRegistry at');
   });
@@ -475,14 +475,14 @@ describe('input that cannot be audited', () => {
     expect(chambers()[0]?.brokenEvents).toEqual(expect.arrayContaining([3, 4]));
   });
 
-  test('an unreachable service or chain ends with exit code 6', async () => {
+  test('an audit of an unreachable service or chain ends with exit code 6', async () => {
     const away = `http://127.0.0.1:${await freePort()}`;
     expect(await run({ target: away })).toBe(6);
     expect(await run({ target: SAMPLE, rpc: away, registries: [chain.registryAddress] })).toBe(6);
   });
 });
 
-test('a service whose clock was set back by a phase is verified, including all views', async () => {
+test('a service whose clock was set back by the length of a phase is verified, including all views', async () => {
   live.advance(PHASE_MILLIS);
   setBack = PHASE_MILLIS;
   expect(await run({ chamber: 2 })).toBe(0);

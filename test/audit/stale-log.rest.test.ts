@@ -1,4 +1,4 @@
-// Audits a service that withholds lines from its log; each audit waits some seconds for the missing proofs.
+// Audits a service that withholds lines from its log; each audit waits a few seconds for the missing proofs.
 import { describe, expect, it } from 'vitest';
 import { call, debating, run } from '../kit/service.ts';
 import { atEnd } from '../kit/temporary.ts';

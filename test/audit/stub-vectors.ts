@@ -94,7 +94,7 @@ function notDeployed(hidden: readonly number[], before: readonly Line[] = [], tx
   return toText(withheld(hidden, rechained([...records.slice(0, SUBMITTED - 1), ...before, last])));
 }
 
-/** The log of a service that withholds the reason of a failed deployment. */
+/** The log of a service that withholds the reason for a failed deployment. */
 function reasonWithheld(): string {
   const records = parse(LINES);
   const { ts } = records[DEPLOYED - 1] as Line;

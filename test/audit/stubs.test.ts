@@ -54,7 +54,7 @@ describe('a chamber with withheld texts', () => {
       expect(checks.find((check) => check.name === name)?.verdict, name).toBe('verified');
   });
 
-  it('a chamber with withheld texts has the service’s outcome, also with the original lines', async () => {
+  it('a chamber with withheld texts has the service’s outcome, even if the original lines are given', async () => {
     const title = 'an idea withheld with its transaction, and the original lines';
     const originals = fileOf(title).replace('.ndjson', '.originals.ndjson');
     const { outcome } = await audit(title, { originals, asksOutcome: true });

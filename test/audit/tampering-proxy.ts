@@ -31,7 +31,7 @@ export async function openTamperingProxy(serviceUrl: string, now: () => number):
     const tampered = proxy.tamper(path, text);
     const logId = answer.headers.get('log-id');
     const headers = { Date: new Date(now()).toUTCString(), ...(logId === null ? {} : { 'Log-Id': logId }) };
-    // An unchanged response is passed as bytes, because tiles are binary.
+    // An unchanged response is passed on as bytes, because tiles are binary.
     response.writeHead(answer.status, headers).end(tampered === text ? bytes : tampered);
   });
   const proxy: TamperingProxy = {

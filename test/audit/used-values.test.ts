@@ -7,7 +7,7 @@ const signatures = Array.from({ length: 3_000 }, () => Uint8Array.from({ length:
 const [first] = signatures as [Uint8Array, ...Uint8Array[]];
 
 describe('signatures of a log', () => {
-  test('each of many signatures is known by the event that used it first', () => {
+  test('each of many signatures is attributed to the event that used it first', () => {
     const set = new UsedValues();
     expect(signatures.map((signature, index) => set.add(signature, index + 1, 0)).filter(Boolean)).toEqual([]);
     const known = signatures.map((signature, index) => set.add(signature, 5_000 + index, 0));

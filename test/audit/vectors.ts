@@ -420,7 +420,7 @@ async function transactions(): Promise<readonly Row[]> {
   return forms.map(([title, forged]): Row => [title, altered(DEPLOY, { ...forged }), DEPLOY]);
 }
 
-/** The log with a call of a different contract than the preceding call. */
+/** The log with a call to a different contract than in the preceding call. */
 async function secondRegistry(): Promise<string> {
   const raised = MOVES + 2;
   const { rawTransaction } = payloadOf(recordOf(raised)) as unknown as RelayTransaction;
@@ -647,7 +647,7 @@ function inputWith(pattern: RegExp, change: (value: string) => string): string {
   return String(request['signatureInput']).replace(pattern, (_, value: string) => change(value));
 }
 
-/** The lines, with higher numbers by one from that event on, and correct hashes. */
+/** The lines, with numbers increased by one from that event on, and correct hashes. */
 function skipped(eventId: number): string {
   const lines: string[] = [];
   for (const record of records) {
@@ -664,7 +664,7 @@ function lacking(eventId: number, member: string): Line {
   return { payload };
 }
 
-/** The moves of an earlier release, with a label in one join. */
+/** The moves as an earlier release writes them, with a label in one join. */
 function labelled(): string {
   const bare = moves.map(withoutAccount);
   const joined = bare[2] as Line;

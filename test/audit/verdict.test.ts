@@ -131,7 +131,7 @@ describe('a copy', () => {
     expect((await report(text.slice(0, -30))).sentence).toContain('is torn: the input ends within it');
   });
 
-  test('a copy without a root long after the end of its chamber is reported as probably cut', async () => {
+  test('a copy without a root long after the end of its chamber is reported as probably cut off', async () => {
     const cut = toText(lines.slice(0, 16));
     const end = Date.parse('2030-01-01T05:00:00.000Z');
     expect((await report(cut, { now: end })).sentence).toBe('Sound.');

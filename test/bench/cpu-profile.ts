@@ -39,7 +39,7 @@ export function heaviestFunctions(profile: CpuProfile, count: number): readonly 
   });
 }
 
-/** Returns name and place, which identify a function, on one line each. */
+/** Returns a function's name and place, which together identify it, on one line each. */
 function describe({ functionName, url, lineNumber }: CpuProfile['nodes'][number]['callFrame']): string {
   return `${functionName || '(anonymous)'}\n${url === '' ? '' : `${shorten(url)}:${lineNumber + 1}`}`;
 }

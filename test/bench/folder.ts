@@ -2,7 +2,7 @@
 
 export const BENCH_FOLDER = 'data/bench';
 
-/** Returns the present time in a form suitable for file names. */
+/** Returns the current time in a form suitable for file names. */
 export function stamp(): string {
   return new Date().toISOString().replace(/[:.]/g, '-');
 }

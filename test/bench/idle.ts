@@ -20,7 +20,7 @@ const SETTLE_MS = 3_000;
 
 interface Figures {
   readonly kibibytes: number;
-  /** The p99 of /health in milliseconds: with an idle service, and with the consumers and with moves on 64 connections. */
+  /** The p99 of /health in milliseconds: on an idle service, with the consumers, and with the consumers and moves on 64 connections. */
   readonly aloneP99: number;
   readonly idleP99: number;
   readonly loadedP99: number;

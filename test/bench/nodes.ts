@@ -191,7 +191,7 @@ function measureHashes(options: Options): Promise<Paced> {
   return pace(options, () => hash('sha256', bytes));
 }
 
-/** Acts as often as the moves whose delivery is measured. */
+/** Calls `act` at the rate of the moves whose delivery is measured. */
 async function pace(options: Options, act: () => unknown): Promise<Paced> {
   const latencies: number[] = [];
   for (let turn = 0; turn < scaled(PACED_MOVES, options); turn++) {

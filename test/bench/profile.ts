@@ -1,4 +1,4 @@
-// Where the service's main thread spends its time while it accepts moves: a CPU profile and its heaviestFunctions functions.
+// Where the service's main thread spends its time while it accepts moves: a CPU profile and its heaviest functions.
 import { copyFileSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CpuProfile, type HeavyFunction, heaviestFunctions } from './cpu-profile.ts';

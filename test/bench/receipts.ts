@@ -15,7 +15,7 @@ const CHECKPOINTS_SHARE_MIN = 0.95;
 const RECEIPTS_SHARE_MIN = 0.8;
 const LAG_SECONDS_MAX = { load: 10, calm: 2 } as const;
 
-/** Each run takes some seconds, because a checkpoint is published once a second. */
+/** Each run takes several seconds, because a checkpoint is published once a second. */
 const STORES = [
   { store: 'SQLite', isOnSqlite: true, movesPerConnection: 1_000 },
   { store: 'PostgreSQL', isOnSqlite: false, movesPerConnection: 500 },
@@ -127,7 +127,7 @@ function measureLags(options: Options): Promise<Lags> {
   });
 }
 
-/** Reads lines and checkpoint from the file. The lag is the age of the oldest line that the checkpoint does not cover. */
+/** Reads the lines and the checkpoint from the file. The lag is the age of the oldest line that the checkpoint does not cover. */
 class LagWatch {
   readonly #db: Database.Database;
   readonly #timer: NodeJS.Timeout;

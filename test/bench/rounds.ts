@@ -27,7 +27,7 @@ export async function measureInRounds<Figures>(
   return contenders.map(({ name }, index) => ({ name, runs: runs[index] ?? [] }));
 }
 
-/** Returns one figure of each run. */
+/** Returns one figure from each run. */
 export function rowOf<Figures>({ name, runs }: Series<Figures>, unit: string, figure: (run: Figures) => number): Row {
   return { what: name, unit, values: runs.map(figure) };
 }
@@ -37,7 +37,7 @@ export function about<Figures>(what: string, { name, runs }: Series<Figures>): S
   return { name: `${name}: ${what}`, runs };
 }
 
-/** Returns the responses other than 200, with which nothing can be compared. */
+/** Returns the responses other than 200; if there are any, nothing can be compared. */
 export function failuresOf(series: readonly Series<{ readonly failure: string | null }>[]): readonly string[] {
   return series.flatMap(({ name, runs }) =>
     runs.flatMap(({ failure }) => (failure === null ? [] : [`${name} answered ${failure}`])),

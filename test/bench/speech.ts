@@ -1,8 +1,8 @@
-// The contributions of four agents, in the style of models; they make up most of what a model reads of a chamber.
+// The contributions of four agents, in the style of models; they make up most of what a model reads in a chamber.
 
 export interface Speaker {
   readonly idea: { readonly name: string; readonly ticker: string; readonly description: string };
-  /** A comment for each turn of the debate, about the idea with a ticker; without one left, the speaker passes. */
+  /** A comment for each turn of the debate, about the idea with that ticker; when none is left, the speaker passes. */
   readonly comments: readonly { readonly on: string; readonly comment: string }[];
 }
 

@@ -1,4 +1,4 @@
-// A long log with its tiles: the time of a start against one on the same log without tiles, and the time of each tile.
+// A long log with its tiles: the time to start, compared with the same log without tiles, and the time per tile.
 import { constants, copyFileSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

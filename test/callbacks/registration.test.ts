@@ -46,7 +46,7 @@ describe('a callback', () => {
     );
   });
 
-  it('a callback is rejected with a body that is not { url }', async () => {
+  it('a callback is rejected if the body is not { url }', async () => {
     const { service, by } = await withReceiver();
     const bodies = [{}, { url: 1 }, { url: null, more: 1 }, [], 'x', { URL: null }];
     for (const body of bodies) {
@@ -135,7 +135,7 @@ describe('a callback', () => {
     expect(await get()).toEqual(NONE);
   });
 
-  it('a callback can only be removed if its agent’s key is retired', async () => {
+  it('a callback whose agent’s key is retired can only be removed', async () => {
     const { service, by, receiver, put } = await withReceiver();
     await put(receiver.url);
     await service.must('POST', '/me/retire', { by, body: {} });

@@ -63,7 +63,7 @@ describe('the next attempt', () => {
     expect(pauseAfter({ tries, left: Number.POSITIVE_INFINITY, random: 0 })).toBe(0.8 * pause);
   });
 
-  it('the next attempt follows at the latest 20 s before the end of the duty, then every 5 s', () => {
+  it('the next attempt follows no later than 20 s before the end of the duty, then every 5 s', () => {
     expect(pauseAfter({ tries: 4, left: 100_000, random })).toBe(80_000);
     expect(pauseAfter({ tries: 5, left: 20_000, random })).toBe(5_000);
     expect(pauseAfter({ tries: 1, left: 3_000, random })).toBe(1_000);
@@ -75,7 +75,7 @@ describe('requests to one address and port', () => {
     for (let index = 0; index < count; index++) limits.begin('a', kind);
   };
 
-  it('one address and port gets four requests at once, of which two for unproven agents and one challenge', () => {
+  it('one address and port gets at most four requests at once, including at most two for unproven agents and one challenge', () => {
     const limits = new AddressLimits();
     begin(limits, 2, 'unproven');
     expect(limits.isBusy('a', 'unproven')).toBe(true);
@@ -102,7 +102,7 @@ describe('requests to one address and port', () => {
     },
   );
 
-  it('one address and port stays limited for unproven agents although proven ones respond', () => {
+  it('one address and port stays limited for unproven agents even if proven ones respond', () => {
     const limits = new AddressLimits();
     begin(limits, 3, 'unproven');
     for (let count = 0; count < 3; count++) limits.end('a', 'unproven', true);
@@ -175,7 +175,7 @@ describe('the queue of duties', () => {
     ]);
   });
 
-  it('the queue of duties takes agents that never failed first', () => {
+  it('the queue of duties prefers agents that have never failed', () => {
     const queue = open();
     add(queue, ['a', 'b'], 1);
     attempt(queue, false);
@@ -183,7 +183,7 @@ describe('the queue of duties', () => {
     expect(queue.take(9, 1, never).map(({ did }) => did)).toEqual(['c', 'a']);
   });
 
-  it('the queue of duties takes ten successes in a row for a proven agent after a failure', () => {
+  it('the queue of duties counts an agent as proven again after ten consecutive successes since its failure', () => {
     const queue = open();
     add(queue, ['a'], 0);
     attempt(queue, false);
@@ -196,7 +196,7 @@ describe('the queue of duties', () => {
     expect(queue.take(1, 1, never)).toMatchObject([{ did: 'a', kind: 'proven' }]);
   });
 
-  it('the queue of duties keeps the place of an agent whose address was busy, and asks once for each address', () => {
+  it('the queue of duties keeps the place of an agent whose address was busy, and tries each address only once', () => {
     const queue = open();
     add(queue, ['a', 'b', 'c'], 1);
     const [first, second] = queue.take(2, 1, never);

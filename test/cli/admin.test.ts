@@ -29,7 +29,7 @@ describe.each([
   ['ban', 'unban', 'BAN_LIST_FILE'],
   ['allow', 'disallow', 'ALLOW_LIST_FILE'],
 ])('chambers admin %s and %s', (add, remove, variable) => {
-  it(`the command edits the file of ${variable} and reports whether it changed`, async () => {
+  it(`the command edits the file named by ${variable} and reports whether it changed`, async () => {
     const file = join(temporaryFolder(), 'list');
     const edit = async (name: string) => {
       const { exitCode, out } = await run(['--json', 'admin', name, did], { [variable]: file });
@@ -59,7 +59,7 @@ describe.each([
 describe('chambers admin withhold', () => {
   const SETTINGS = { DATABASE_PATH: '/nowhere/chambers.db', PUBLIC_URL: 'https://forum.example.org' };
 
-  it('admin withhold adds events to the file of WITHHOLD_FILE, and prints the remaining steps', async () => {
+  it('admin withhold adds events to the file named by WITHHOLD_FILE, and prints the remaining steps', async () => {
     const file = join(temporaryFolder(), 'withhold');
     const withhold = async (...args: string[]) => {
       const words = ['--json', 'admin', 'withhold', ...args, '--reason=law'];

@@ -1,4 +1,4 @@
-// `chambers contracts …`: from an empty chain to contracts that accept the relayer. Every wrong use is reported before anything is sent.
+// `chambers contracts …`: from an empty chain to contracts that accept the relayer. Every usage error is reported before anything is sent.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Hex } from 'viem';

@@ -165,10 +165,10 @@ describe('a process', { timeout: PROCESS_MILLIS_MAX }, () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it('a move reports that it waits while its result is unknown, and ends on SIGINT', async () => {
+  it('a move reports that it is waiting while its result is unknown, and ends on SIGINT', async () => {
     const key = join(folder, 'agent.json');
     await chambers('agent', 'new', `--key=${key}`);
-    // This service responds, but after a command it closes every connection.
+    // This service responds, but closes every connection on which it gets a command.
     const url = await serve((request, response) => {
       if (request.method !== 'GET') return request.resume().once('end', () => request.socket.destroy());
       return response.writeHead(404, { 'content-type': 'application/json' }).end(NOT_FOUND);

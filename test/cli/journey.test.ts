@@ -90,7 +90,7 @@ describe('the command line', () => {
 });
 
 describe('the wallet of an agent', () => {
-  it('a wallet signs for the key at the registration, and retires a lost key', async () => {
+  it('a wallet signs for the key at registration, and retires a lost key', async () => {
     const keyFile = join(live.folder, 'wallet.key');
     await writeFile(keyFile, `0x${'1'.padStart(64, '0')}\n`);
     const { did } = (await json('agent new', 'eve')) as { did: string };
@@ -164,11 +164,11 @@ describe('exit codes', () => {
     expect(JSON.parse(failed.err)).toMatchObject({ error, exitCode });
   });
 
-  it('exit code 5 instead of overwriting a key', async () => {
+  it('the command exits with code 5 instead of overwriting a key', async () => {
     expect(await chambers('agent new')).toMatchObject({ exitCode: 5 });
   });
 
-  it('exit code 3 if the file to be continued is not a copy of the log', async () => {
+  it('tail exits with code 3 if the file to be continued is not a copy of the log', async () => {
     const path = join(live.folder, 'forged.ndjson');
     await writeFile(path, '{"eventId":1,"chamberId":1,"prev":"0x00"}\n');
     expect(await chambers(`chamber tail 1 --out=${path}`)).toMatchObject({ exitCode: 3 });

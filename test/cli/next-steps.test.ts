@@ -1,4 +1,4 @@
-// Errors of commands name the next step, with the same words regardless of their origin.
+// Command errors name the next step, with the same words regardless of their origin.
 import { chmodSync, existsSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
@@ -81,7 +81,7 @@ it('the error for an unknown idea lists the ideas with ids and tickers; the phas
   expect((await chambers(`chamber show ${chamberId}`)).out).toContain('committed: 1 of 1; revealed: 0 of 1');
 });
 
-it('errors of admission name the commands that satisfy the rules', async () => {
+it('admission errors name the commands that satisfy the rules', async () => {
   const other = await newAgent(live);
   const admission = { dids: [other.did], provenWallets: true as const };
   const { chamberId } = await other.createChamber({ ...newChamber(live.now()), admission });
@@ -155,7 +155,7 @@ it('chamber show lists the version of each idea, and whether the idea is withdra
   expect(out).toMatch(/^idea-2 +MATE +1 +0 +0 +– +Hot MATE +withdrawn$/m);
 });
 
-it('the configuration for an MCP client comes with warnings about problems of its server', async () => {
+it('the configuration for an MCP client comes with warnings about problems with its server', async () => {
   const unregistered = join(live.folder, 'unregistered.json');
   await chambers(`agent new --key=${unregistered}`);
   const { out, err } = await chambers(`mcp --print-config --key=${unregistered}`);

@@ -79,7 +79,7 @@ describe('chambers outcome', () => {
     expect(asked).toBe(2);
   });
 
-  it('outcome prints what the chamber waits for, with exit code 5', async () => {
+  it('outcome prints what the chamber is waiting for, with exit code 5', async () => {
     const { exitCode, out, err } = await chambers('outcome', '2');
     expect([exitCode, out]).toEqual([5, '']);
     expect(err).toContain('chamber 2 waits for the end of the reveals');

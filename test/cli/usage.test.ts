@@ -77,19 +77,19 @@ describe('wrong usage', () => {
     expect(err.split('\n')).toHaveLength(1);
   });
 
-  it('wrong usage is reported as JSON with --json', async () => {
+  it('a usage error is reported as JSON with --json', async () => {
     const { exitCode, err } = await run(['chamber', 'list', '--limt=1', '--json']);
     expect(JSON.parse(err)).toEqual({ error: 'usage', detail: expect.stringContaining('--limit'), exitCode });
   });
 
-  it('an unknown CHAMBERS_ variable is wrong usage, except those of the service and of other programs', async () => {
+  it('an unknown CHAMBERS_ variable is a usage error, unless it belongs to the service or to another program', async () => {
     const misspelt = await run(['move', 'join', '1'], { CHAMBERS_KEYFILE: '/tmp/key' });
     expect(misspelt).toMatchObject({ exitCode: 2, err: expect.stringContaining('CHAMBERS_KEY_FILE') });
     const others = await run(['doctor'], { CHAMBER_MUSIC: '1', CHAMBERS_OPEN_PER_DID_MAX: '16', CHAIN: 'none' });
     expect(others).toMatchObject({ exitCode: 0, err: '' });
   });
 
-  it('a move without a key is wrong usage', async () => {
+  it('a move without a key is a usage error', async () => {
     const { exitCode, err } = await run(['move', 'join', '1', '--key=/nowhere/agent.json']);
     expect(exitCode).toBe(2);
     expect(err).toContain('chambers init --key=/nowhere/agent.json');

@@ -14,7 +14,7 @@ const live = sharedLiveService();
 /** The pids that a command of the test has written. */
 const pidsIn = (path: string) => readFileSync(path, 'utf8').trim().split('\n').map(Number);
 
-it('watch takes part in a chamber with commands, and reveals automatically', async () => {
+it('watch takes part in a chamber by running commands, and reveals automatically', async () => {
   const { agent, chamberId, key } = await agentInTurn(live);
   const cli = `${process.execPath} ${CLI} move`;
   const act = `case $CHAMBERS_MUST in
@@ -61,7 +61,7 @@ it('watch retries a failing command while the duty is open', async () => {
   ]);
 });
 
-it('watch kills a command that hangs, including its children, although they ignore SIGTERM', async () => {
+it('watch kills a command that hangs, including its children, even if they ignore SIGTERM', async () => {
   const { folder, key } = await agentInTurn(live);
   const pids = join(folder, 'pids');
   writeFileSync(pids, '');

@@ -76,7 +76,7 @@ it.each([
   expect(named).toBeGreaterThan(0);
 });
 
-/** A signature by the machine's clock would be rejected first, because the service's clock is an hour ahead. */
+/** A signature dated by the machine's clock would be rejected first, because the service's clock is an hour ahead. */
 const isError = (body: string) => body.startsWith('{"error"');
 
 /** The only value of a response, or of the first line of a page. */

@@ -79,7 +79,7 @@ describe('an agent', () => {
     await expect(agent.retire()).rejects.toMatchObject({ code: 'FORUM_ERR_CONFLICT' });
   });
 
-  it('a rejected request throws an error with code, status and detail that is not retryable', async () => {
+  it('a rejected request throws a non-retryable error with code, status and detail', async () => {
     const agent = await newAgent(live);
     const { chamberId } = await agent.createChamber(newChamber(live.now()));
     await agent.joinChamber(chamberId);

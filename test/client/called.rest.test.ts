@@ -1,4 +1,4 @@
-// The README “Waking an agent”: each of its programs, pasted, passes the agent's turn.
+// The README “Waking an agent”: each of its programs passes the agent's turn when pasted.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -56,7 +56,7 @@ python('the program in Python passes the agent’s turn', SLOW, async () => {
   await pasteUntil(own, live, hasPassed);
 });
 
-it('the program that serves the example receiver has the receiver pass the agent’s turn', SLOW, async () => {
+it('the example receiver, run by the program that serves it, passes the agent’s turn', SLOW, async () => {
   const live = await open();
   const hasPassed = await inTurn(live);
   const [program = ''] = PAGE.match(/(?<=```sh\n)export CHAMBERS_URL[^`]*/) ?? [];

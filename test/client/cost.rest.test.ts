@@ -12,7 +12,7 @@ const CALL_HOSTILE_PY = fileURLToPath(new URL('call-hostile.py', import.meta.url
 
 const costs = Costs.forThisFile();
 
-/** These attacks end by a time limit. The others may take the default times, which a busy machine may need. */
+/** These attacks end at a time limit. The others may take the default times, which a busy machine may need. */
 const BY_TIME: ReadonlySet<AttackName> = new Set(['drip', 'endlessHeaders']);
 
 const runJs = ([call, attack]: Case) => {

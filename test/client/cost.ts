@@ -12,7 +12,7 @@ import { type Attacker, type AttackName, openAttacker } from './attacker.ts';
 const COST_MIB_MAX = 64;
 /** The time limit for attacks that waste time; the programs' own limits are set this low. */
 const SECONDS_MAX = 30;
-/** The peak memory of a process also depends on the time of its garbage collections. */
+/** The peak memory of a process also depends on the timing of its garbage collections. */
 export const AGAIN = { retry: 2 };
 
 const PEAK_MEMORY = import.meta.resolve('../kit/peak-memory.ts');

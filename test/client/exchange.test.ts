@@ -39,7 +39,7 @@ describe('a lost response', () => {
 });
 
 describe('a service that is down', () => {
-  it('a service that is down is unreachable after the patience', async () => {
+  it('a service that is down is reported as unreachable once the patience runs out', async () => {
     const forum = new ForumClient(UNUSED, { patienceMillis: 0 });
     await expect(forum.chambers()).rejects.toMatchObject({
       code: 'CLIENT_ERR_UNREACHABLE',

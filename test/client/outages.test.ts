@@ -78,7 +78,7 @@ describe('the patience', () => {
     expect(await forum.chambers()).toEqual([]);
   });
 
-  it('the patience ends although the wall clock is set back repeatedly', async () => {
+  it('patience runs out even if the wall clock is set back repeatedly', async () => {
     const steady = new TestClock();
     let behind = 0;
     const { forum, sent } = clientOf(inOrder(chambers, gateway), {
@@ -106,7 +106,7 @@ describe('the patience', () => {
     expect(clock.read() - startedAt).toBeGreaterThan(10_000);
   });
 
-  it('the patience does not run while the machine sleeps', async () => {
+  it('patience does not run down while the machine sleeps', async () => {
     const clock = new TestClock();
     const { forum } = clientOf(inOrder(chambers, gateway, gateway, chambers), {
       clock: { now: clock.read, sleep: async (millis) => clock.advance(millis + 8 * 3_600_000) },
@@ -128,7 +128,7 @@ describe('a wait for an outcome', () => {
       ...{ endedAt: '2030-01-01T00:00:00.000Z', lastEventId: 9 },
     });
 
-  it('a wait for an outcome repeats its request only when the service says', async () => {
+  it('a wait for an outcome repeats its request only when the service says to', async () => {
     const { forum, clock, sent } = clientOf(inOrder(open({ 'Retry-After': '30' }), open({ 'Retry-After': '3' }), over));
     const startedAt = clock.read();
     expect(await forum.outcome(1, { wait: true })).toMatchObject({ chamberId: 1 });
@@ -229,7 +229,7 @@ describe('two nodes with different clocks', () => {
     expect(sent.filter(({ method }) => method === 'PUT')).toHaveLength(2);
   });
 
-  it('a move that has expired during two outages is signed again although the clocks of nodes differ', async () => {
+  it('a move that has expired during two outages is signed again even if the nodes’ clocks differ', async () => {
     const clock = new TestClock();
     const outage = () => {
       clock.advance(400_000);
@@ -251,8 +251,8 @@ describe('two nodes with different clocks', () => {
   });
 });
 
-describe('a page of lines that is cut off in a line', () => {
-  it('a page that is cut off in a line is read again, and does not end the log', async () => {
+describe('a page of lines that is cut off within a line', () => {
+  it('a page that is cut off within a line is read again, and does not end the log', async () => {
     const type = { 'Content-Type': 'application/x-ndjson' };
     const cut = () => new Response('{"eventId":1,"ch', { headers: type });
     const { forum, sent } = clientOf(inOrder(cut, () => new Response('', { headers: type })));

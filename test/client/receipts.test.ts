@@ -34,7 +34,7 @@ async function playedIn(agent: Agent): Promise<number> {
 }
 
 describe('an agent from a key file', () => {
-  it('an agent from a key file stores a receipt of each command, which an independent library verifies', async () => {
+  it('an agent from a key file stores a receipt for each command, which an independent library verifies', async () => {
     const keyFile = join(temporaryFolder(), 'agent.json');
     const chamberId = await playedIn(await Agent.fromKeyFile(forumOf(), keyFile));
     const [logId = ''] = readdirSync(`${keyFile}.receipts`);

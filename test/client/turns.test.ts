@@ -52,7 +52,7 @@ describe('turns', () => {
     }
   });
 
-  it('an expired turn goes to the next member by the clock', async () => {
+  it('a turn that expires by the clock passes to the next member', async () => {
     const turnSeconds = 600;
     const { chamberId } = await ada.createChamber({ ...newChamber(live.now()), turnSeconds });
     for (const agent of [ada, bob]) await agent.joinChamber(chamberId);

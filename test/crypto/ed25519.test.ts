@@ -32,7 +32,7 @@ describe('an Ed25519 signature', () => {
     expect(isSignedBy(key, new Uint8Array(0), fromHex(first?.signature ?? '').subarray(1))).toBe(false);
   });
 
-  it('R counts as of small order if the first half of the signature is the identity, whatever follows', () => {
+  it('R counts as having small order if the first half of the signature is the identity, whatever follows', () => {
     const identity = [1, ...new Uint8Array(31)];
     expect(hasSmallOrderR(Uint8Array.of(...identity, ...new Uint8Array(32).fill(7)))).toBe(true);
     expect(hasSmallOrderR(Uint8Array.of(...new Uint8Array(32).fill(7), ...identity))).toBe(false);

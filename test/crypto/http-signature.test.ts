@@ -74,7 +74,7 @@ describe('a signed request', () => {
     });
   });
 
-  it('a parsed request lacks nonce and expires if the header lacks them', () => {
+  it('a parsed request has no nonce and no expires if the header lacks them', () => {
     const signatureInput = 'sig1=("@method" "@target-uri" "content-digest");created=0;keyid="";alg="ed25519"';
     const names = ['params', 'components', 'created', 'keyid', 'signature'];
     expect(Object.keys(parseSignature({ signatureInput, signature })).sort()).toEqual(names.sort());

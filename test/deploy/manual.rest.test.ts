@@ -1,4 +1,4 @@
-// The operator's manual works as pasted: from an empty folder to a token behind Caddy, with a new relayer key and a backup.
+// The operator's manual works when pasted: from an empty folder to a token behind Caddy, with a new relayer key and a backup.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,7 +16,7 @@ const MANUAL = readFileSync(join(ROOT, 'deploy/README.md'), 'utf8');
 const [, REHEARSAL = ''] = /^## Rehearse on one machine\n([\s\S]*?)^## /m.exec(MANUAL) ?? [];
 const SLOW = { timeout: 240_000 };
 
-/** Replaces npm, npx and bin/chambers by the installed Anvil and by the sources of service and command line. */
+/** Replaces npm, npx and bin/chambers with the installed Anvil and the sources of the service and the command line. */
 const PROGRAMS = `
 set -eum
 trap 'for job in $(jobs -p); do kill -KILL -- "-$job" || true; done' EXIT

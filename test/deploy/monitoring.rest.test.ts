@@ -1,4 +1,4 @@
-// Alerts and dashboard query only metrics that a running service exports, and Prometheus accepts their expressions.
+// The alerts and the dashboard query only metrics that a running service exports, and Prometheus accepts their expressions.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -44,7 +44,7 @@ describe.each(PROXIES)('behind %s', SLOW, (name) => {
     requireInstalled(skip, name, 'openssl');
   });
 
-  it(`behind ${name}, an agent registers and moves, and every stream has the moves at once`, async () => {
+  it(`behind ${name}, an agent registers and moves, and every stream gets the moves immediately`, async () => {
     const proxied = await start(name);
     const { by, path } = await newChamber(proxied);
     const socket = openSocket(proxied, `${path}/stream?after=0`);
@@ -81,7 +81,7 @@ describe.each(PROXIES)('behind %s', SLOW, (name) => {
     expect(rest.filter((node) => node === served[0] || node.length !== 1)).toEqual([]);
   });
 
-  it(`behind ${name}, a stop of the service closes WebSockets with 1012`, async () => {
+  it(`behind ${name}, stopping the service closes WebSockets with 1012`, async () => {
     const proxied = await start(name);
     const { path } = await newChamber(proxied);
     const socket = openSocket(proxied, `${path}/stream?after=0`);

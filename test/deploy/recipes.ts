@@ -19,7 +19,7 @@ export interface Ports {
   readonly others?: readonly number[];
 }
 
-/** On a busy machine, Caddy needs long to issue its first certificate. */
+/** On a busy machine, Caddy takes a long time to issue its first certificate. */
 const START_MILLIS = 60_000;
 
 interface Command {
@@ -70,7 +70,7 @@ function nginx(folder: string, { http, https, service, others = [] }: Ports): Co
     'server 127.0.0.1:8787;': [service, ...others].map((port) => `server 127.0.0.1:${port};`).join(' '),
     'proxy_cache_path /var/lib/nginx/chambers ': `proxy_cache_path ${folder}/cache `,
   });
-  // Workers stay root, because only the owner may read the temporary folder.
+  // Workers keep running as root, because only the owner may read the temporary folder.
   const user = process.getuid?.() === 0 ? 'user root;' : '';
   const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((use) => `${use}_temp_path ${folder}/${use};`);
   const config = join(folder, 'nginx.conf');

@@ -36,7 +36,7 @@ export interface Described {
   readonly document: OpenApi;
   /** Differences between the response and its description. */
   problemsOf(exchange: Exchange): readonly string[];
-  /** Problems of a line of a log with /schemas/events.json. */
+  /** Differences between a log line and /schemas/events.json. */
   problemsOfEvent(line: string): readonly string[];
   /** `operationId status` of every response that was checked. */
   readonly seen: ReadonlySet<string>;

@@ -1,4 +1,4 @@
-// The limits that descriptions contain in tests.
+// The limits that the descriptions state in tests.
 export const LIMITS = {
   MAX_BODY_BYTES: 65_536,
   MEMBERS_MAX: 256,

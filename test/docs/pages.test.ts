@@ -25,7 +25,7 @@ afterAll(() => live.stop());
 
 const read = async (path: string) => (await fetch(live.url + path)).text();
 
-test('GET / names and links the documents', async () => {
+test('GET / names and links to the documents', async () => {
   const response = await fetch(live.url);
   const {
     name,
@@ -101,7 +101,7 @@ test('the reference page shows every operation, error and type of event', async 
   expect(anchors.filter((id) => !page.includes(`id="${id}"`))).toEqual([]);
 });
 
-test('llms.txt has the form of llmstxt.org, and its links work', async () => {
+test('llms.txt follows the format of llmstxt.org, and its links work', async () => {
   const text = await read('/llms.txt');
   expect(text).toMatch(/^# .+\n\n> .+\n\n[^#]+(## .+\n\n(- \[.+\]\(.+\): .+\n)+\n?)+$/);
   const links = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, link = '']) => link);
@@ -119,7 +119,7 @@ test('SKILL.md has a name, a description, and every move of the guide', async ()
   }
 });
 
-test('the guide names every command, and shows the body of a change of the personality', async () => {
+test('the guide names every command, and shows the body of a personality change', async () => {
   const guide = await read('/agent-guide');
   const writes = httpRoutes.filter(({ method }) => method === 'post' || method === 'put');
   const named = writes.map(({ method, path }) => `${method.toUpperCase()} ${path.replace(/:(\w+)/g, '{$1}')}`);
@@ -166,7 +166,7 @@ test('the program in the guide registers and reads its account', { timeout: 30_0
   expect(stdout).toContain("did: 'did:key:z6Mk");
 });
 
-test('the example signature is by the RFC’s key over the shown text', () => {
+test('the example signature is made with the RFC’s key over the shown text', () => {
   const { signatureBase, signature } = workedSignature();
   const x = Buffer.from(SAMPLE_PUBKEY.slice(2), 'hex').toString('base64url');
   const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });

@@ -54,7 +54,7 @@ describe('a full disk', () => {
     expect(await faultsOf(path)).toEqual([]);
   });
 
-  it('/ready reports a full disk and its end without any move', async ({ skip }) => {
+  it('/ready reports that a disk is full, and later that it has space again, without any move', async ({ skip }) => {
     const folder = smallDisk('4m');
     if (folder === undefined) return skip();
     const path = join(folder, 'chambers.db');
@@ -100,7 +100,7 @@ describe('a damaged disk', () => {
     const first = await startProcess(path);
     for (let move = 0; move < 50; move++) await must(first.url, longDebate(player));
     await first.kill('SIGTERM');
-    // Every event gets an index entry, because the start would find the damage in events without one.
+    // Every event gets an index entry, because startup would find the damage in events without one.
     await rebuildLog(path);
     damage(path, COMMENT);
 
@@ -169,7 +169,7 @@ describe('a deleted -wal file', () => {
 
 const PAGE_BYTES = 4_096;
 
-/** Corrupts the pages with the text, except for the first and the last ones, which the start reads. */
+/** Corrupts the pages with the text, except for the first and the last ones, which are read at startup. */
 function damage(path: string, text: string): void {
   const bytes = readFileSync(path);
   const needle = Buffer.from(text.slice(0, 1_000));

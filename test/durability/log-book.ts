@@ -41,7 +41,7 @@ export function readEvents(path: string): readonly ForumEvent[] {
   }
 }
 
-/** Returns the faults that fsck finds in a file or in the database of a URL. */
+/** Returns the faults that fsck finds in a file or in the database at a URL. */
 export async function faultsOf(place: string): Promise<readonly Fault[]> {
   const faults: Fault[] = [];
   await fsckLog(place, (fault) => faults.push(fault));

@@ -34,7 +34,7 @@ it('a warning is logged without its objects', async () => {
   expect(stderr).not.toContain('secret');
 });
 
-it('a warning of Node is logged as one line', async () => {
+it('a warning from Node is logged as one line', async () => {
   const service = await startProcess(':memory:', preload('process.once("SIGUSR2", () => setTimeout(() => {}, -1))'));
   process.kill(service.pid, 'SIGUSR2');
   expect((await fetch(`${service.url}/health`)).status).toBe(200);

@@ -79,7 +79,7 @@ it('the service does not accept an empty database in place of a lost log', async
   await first.stop();
   for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true });
   await expect(run(settings)).rejects.toThrow(/it has the keys of log .*: restore the lost database/);
-  // The start created no keys.
+  // Startup created no keys.
   expect(existsSync(path)).toBe(false);
   await openSqliteStore(path).close();
   await expect(run(settings)).rejects.toThrow(/it has the keys of log .*: restore the lost database/);

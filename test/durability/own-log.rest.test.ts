@@ -10,7 +10,7 @@ import { type ServiceProcess, startProcess } from '../kit/service-process.ts';
 import { fill } from '../kit/small-file-system.ts';
 import { atEnd, smallDisk, temporaryFolder } from '../kit/temporary.ts';
 
-/** The number of lines in a buffer that a few requests fill. */
+/** The size of a buffer that a few requests fill. */
 const BUFFER_BYTES = 16_384;
 const MORE_THAN_SOCKETS_HOLD = 4_000;
 const LOST = /log lines were lost/;

@@ -1,5 +1,5 @@
-// A user's quota, which SQLite reports as an I/O error, like a failing disk. The limit of file sizes, which any user may lower,
-// is reported alike.
+// A user's quota, which SQLite reports as an I/O error, like a failing disk. The file size limit, which any user may lower, is reported in
+// the same way.
 import { spawnSync } from 'node:child_process';
 import { expect, it } from 'vitest';
 import { startProcess } from '../kit/service-process.ts';

@@ -34,7 +34,7 @@ function asOtherUser(): readonly string[] {
   return isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : [];
 }
 
-/** EX_CONFIG of sysexits.h. */
+/** EX_CONFIG from sysexits.h. */
 const EXIT_CONFIG = 78;
 
 function expectOneLine({ code, stdout, stderr }: Exit, text: string, expected = 1): void {

@@ -47,7 +47,7 @@ async function inDebate({ wrapLog = (log) => log, ...options }: TestServiceOptio
   for (const by of [ann, bob]) await other.must('GET', '/me', { by });
   await other.must('GET', `/chambers/${chamberId}`);
   const isHeld = () => eventually(() => expect(gate.isClosed).toBe(false));
-  /** Resolves with the move once its append waits at the gate. The next append will wait, too. */
+  /** Resolves with the move once its append is waiting at the gate. The next append will wait, too. */
   const hold = async <Result>(move: () => Promise<Result>) => {
     gate.isClosed = true;
     const answer = outcome(move());

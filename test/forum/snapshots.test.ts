@@ -101,7 +101,7 @@ describe('a snapshot', () => {
     },
   );
 
-  it('a snapshot of an earlier schema is written again', async () => {
+  it('a snapshot with an earlier schema is written again', async () => {
     const path = await written();
     const before = rows(path);
     asSchema2(path);

@@ -19,7 +19,7 @@ afterEach(async () => {
 });
 
 describe('a body of ten megabytes', () => {
-  it('a body of ten megabytes is rejected with 413, which the client receives although it is still sending', async () => {
+  it('a body of ten megabytes is rejected with 413, which the client receives while it is still sending', async () => {
     const url = await start();
     const headers = { 'content-type': 'application/json' };
     for (let attempt = 0; attempt < 10; attempt++) {

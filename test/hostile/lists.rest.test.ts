@@ -38,6 +38,6 @@ it('at most four of 20 readers of long lists read a page per turn of the event l
   for (const { status, body } of lists) expect({ status, body }).toEqual({ status: 200, body: newest });
   expect(newest).toHaveLength(LIMIT);
   expect(pages).toBe(READERS * 9);
-  // The reads are counted over two turns if the lanes' turn begins between two of these.
+  // A counted turn covers two of the lanes' turns if one of these begins within it.
   expect(most).toBeLessThanOrEqual(8);
 });

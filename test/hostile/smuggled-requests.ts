@@ -77,7 +77,9 @@ const ENCODINGS: readonly string[] = [
   }),
 ];
 
-/** Both a length and an encoding. By the length the body is the whole rest, by the encoding it ends before the hidden request. */
+/**
+ * Both a length and an encoding. By the length, the body is everything that follows; by the encoding, it ends before the hidden request.
+ */
 function bothHeaders(): readonly (readonly [string, Framing])[] {
   const body = `0\r\n\r\n${HIDDEN}`;
   const length = `Content-Length: ${body.length}`;
@@ -91,7 +93,7 @@ function bothHeaders(): readonly (readonly [string, Framing])[] {
   ]);
 }
 
-/** A length that different parsers read as 2 or as the whole rest, without Transfer-Encoding. */
+/** A length that different parsers read as 2 or as everything that follows, without Transfer-Encoding. */
 function lengths(): readonly (readonly [string, Framing])[] {
   const body = `{}${HIDDEN}`;
   const all = body.length;
@@ -130,7 +132,7 @@ function chunks(): readonly (readonly [string, Framing])[] {
   const headers = 'Transfer-Encoding: chunked';
   const size = HIDDEN.length.toString(16);
   const chunkVariants: readonly string[] = [
-    // Some parsers end the line of a size at a bare line feed.
+    // Some parsers end a size line at a bare line feed.
     `2;\n{}\r\n0\r\n\r\n${HIDDEN}`,
     `2;x\n${'y'.repeat(size.length)}\r\n${HIDDEN}\r\n0\r\n\r\n`,
     `2\n{}\n0\n\n${HIDDEN}`,

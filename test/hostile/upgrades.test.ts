@@ -10,7 +10,7 @@ import { debating, type Running, run } from '../kit/service.ts';
 import { atEnd } from '../kit/temporary.ts';
 
 const STREAMS_MAX = 4;
-/** Head of a pong of four bytes. */
+/** The header of a pong with a four-byte payload. */
 const PONG = String.fromCharCode(0x8a, 4);
 
 let running: Running;
@@ -87,7 +87,7 @@ describe('a handshake', () => {
     expect(received.toLowerCase()).not.toContain('sec-websocket-extensions');
   });
 
-  it('a handshake leaves no sockets or listeners behind if it is reset at any moment', async () => {
+  it('a handshake leaves no sockets or listeners behind, whenever it is reset', async () => {
     const random = new Random(4);
     for (let attempt = 0; attempt < 100; attempt++) {
       const socket = await RawSocket.open(running.url);

@@ -28,7 +28,7 @@ function listOf(files: { readonly allow?: string; readonly ban?: string }) {
 }
 
 describe('an access list', () => {
-  it('an access list permits every agent without files', () => {
+  it('an access list without files permits every agent', () => {
     expect(listOf({}).list.permits(ANN.did)).toBe(true);
   });
 
@@ -86,7 +86,7 @@ describe('an access list', () => {
     expect(problems).toHaveLength(2);
   });
 
-  it('a missing or invalid access list fails the start', () => {
+  it('a missing or invalid access list prevents the start', () => {
     expect(() => listOf({ ban: 'nonsense' })).toThrow('line 1');
     const missing = { allowFile: '/nowhere/allow', banFile: undefined, onProblem: () => {} };
     expect(() => new AccessList(missing)).toThrow('cannot read the access list /nowhere/allow: ENOENT');

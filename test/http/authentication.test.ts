@@ -172,7 +172,7 @@ describe('a signed request', () => {
     },
   );
 
-  it('a signed request is rejected without any of the three headers', async () => {
+  it('a signed request that lacks any of the three headers is rejected', async () => {
     const { body } = await new TestService().request('GET', '/me');
     expect(body.detail).toMatch(/^form: the Signature-Input and Signature headers are missing \(/);
   });
@@ -208,7 +208,7 @@ describe('a signed request', () => {
     expect(body.detail).toContain(labels.join(', '));
   });
 
-  it('a signed request is rejected with the key of another agent, by the step verification', async () => {
+  it('a signed request that names another agent’s key is rejected by the verification step', async () => {
     const { service, ann: by, bob: other } = await withTwoAgents();
     const { headers, ...prepared } = service.prepare('GET', '/me', { by });
     const input = headers['signature-input']?.replace(by.did, other.did) ?? '';
@@ -216,7 +216,7 @@ describe('a signed request', () => {
     expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringMatching('^verification: ') } });
   });
 
-  it('a signed request is rejected for an unregistered key', async () => {
+  it('a signed request with an unregistered key is rejected', async () => {
     const answer = await new TestService().request('GET', '/me', { by: new Signer() });
     expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringMatching('^registration: ') } });
   });

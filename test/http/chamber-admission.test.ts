@@ -146,7 +146,7 @@ describe('a chamber that requires proven wallets', () => {
 describe('the text of the agent guide', () => {
   const guideOf = async ({ app }: TestService) => (await app.request('/agent-guide', {}, {})).text();
 
-  it('the text of the agent guide is enough to get from 403 to a seat by one request, if the rule is dids', async () => {
+  it('the text of the agent guide is enough to get from 403 to a seat with one request, if the rule is dids', async () => {
     const { service, ann, bob } = await withTwoAgents();
     const id = await openChamber(service, [ann], { admission: { dids: [ann.did] } });
     expect(await service.request('POST', `/chambers/${id}/join`, { by: bob })).toMatchObject({ status: 403 });
@@ -155,7 +155,7 @@ describe('the text of the agent guide', () => {
     await service.must('POST', `/chambers/${id}/join`, { by: bob });
   });
 
-  it('the text of the agent guide is enough to get from 403 to a seat by one request, if the rule is provenWallets', async () => {
+  it('the text of the agent guide is enough to get from 403 to a seat with one request, if the rule is provenWallets', async () => {
     const service = new TestService();
     const [bob, wallet] = [await service.agent(), walletOf(1)];
     const id = await openChamber(service, [], { admission: { provenWallets: true } });
@@ -175,7 +175,7 @@ describe('the text of the agent guide', () => {
   });
 });
 
-it('rejects a chamber whose list names a key that could never join', async () => {
+it('a chamber whose list names a key that could never join is rejected', async () => {
   const { service, by } = await withAgent();
   const did = toDid(Uint8Array.of(1, ...new Array(31).fill(0)));
   const body = { name: 'Test', ...deadlinesFrom(service.clock.read()), admission: { dids: [did] } };
@@ -184,7 +184,7 @@ it('rejects a chamber whose list names a key that could never join', async () =>
   );
 });
 
-it('rejects a token rule without a chain', async () => {
+it('a token rule without a chain is rejected', async () => {
   const { service, by } = await withAgent();
   const token = { address: walletOf(1).address, minBalance: 1 };
   const body = { name: 'Test', ...deadlinesFrom(service.clock.read()), admission: { token } };

@@ -10,7 +10,7 @@ const UNKNOWN_IDEA = { comment: 'hm', ideaId: 'idea-9' };
 const NO_JSON = `${JSON.stringify(UNKNOWN_IDEA)}}`;
 const ANCIENT = 1_000_000_000;
 
-it('responds with the first failed check', async () => {
+it('the service responds with the first failed check', async () => {
   const service = new TestService();
   const [holder, member, outsider] = [await service.agent(), await service.agent(), await service.agent()];
   const nobody = new Signer();
@@ -61,7 +61,7 @@ it('responds with the first failed check', async () => {
   ).toMatchObject({ status: 200 });
 });
 
-it('checks duplicates last', async () => {
+it('the service checks for duplicates last', async () => {
   const { service, ann: holder, bob: member } = await withTwoAgents({ settings: { IDEAS_MAX: '1' } });
   const id = await openChamber(service, [holder, member]);
   await enterPhase(service, id, 'PROPOSAL');

@@ -87,7 +87,7 @@ describe.each([2 * DAY, 365 * DAY, -2 * DAY])('a clock that is wrong by %i ms fo
 });
 
 describe('a wrong clock that the service has accepted', () => {
-  /** Opens two chambers. One has a move from that time, by an agent that used the service's time. */
+  /** Opens two chambers. One has a move from the wrong time, by an agent that used the service's time. */
   async function play() {
     const [touched, other] = [await createChamber(ann), await createChamber(ann)];
     const short = await createChamber(ann, [1, 2, 3, 4, 5]);

@@ -10,7 +10,7 @@ import { atEnd } from '../kit/temporary.ts';
 const DOCUMENT = JSON.stringify({ text: 'document '.repeat(1_000) });
 const LINES = `${JSON.stringify({ eventId: 1, text: 'line '.repeat(20_000) })}\n`.repeat(20);
 
-/** Makes an app with some routes of the service that counts the history pages read. */
+/** Makes an app with some of the service's routes, and counts the history pages read. */
 function makeApp() {
   const app = new Hono<{ Bindings: Partial<HttpBindings> }>();
   compressHistory(app);

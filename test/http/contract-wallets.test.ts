@@ -137,7 +137,7 @@ describe('a contract wallet', () => {
     },
   );
 
-  it('a contract wallet and an address without code are rejected with another signer’s signature; the error shows the text to sign', async () => {
+  it('a contract wallet and an address without code are rejected if another signer has signed; the error shows the text to sign', async () => {
     const { service, by } = await open();
     const { address } = await counterfactual();
     for (const [body, problem] of [

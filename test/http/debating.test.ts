@@ -213,12 +213,12 @@ describe('a comment', () => {
     },
   );
 
-  it('a comment is rejected for its turn before the event that it replies to is checked', async () => {
+  it('a comment out of turn is rejected before the event that it replies to is checked', async () => {
     const { bob, move } = await inDebate();
     expect(await move(bob, 'debate', { comment: 'so', replyTo: 1 })).toMatchObject(refusal(403, 'FORUM_ERR_TURN'));
   });
 
-  it('a comment in a missing chamber is 404, whatever it replies to', async () => {
+  it('a comment in a missing chamber gets 404, whatever it replies to', async () => {
     const { service, ann } = await inDebate();
     const call = { by: ann, body: { comment: 'so', replyTo: 4 } };
     expect(await service.request('POST', '/chambers/99/debate', call)).toMatchObject(

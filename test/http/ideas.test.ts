@@ -7,7 +7,7 @@ import { call, newAgent, run } from '../kit/service.ts';
 const IDEAS = 128;
 const DESCRIPTION = '語'.repeat(8_192);
 
-it('lists all ideas of a full chamber, and keeps none of their texts in memory', async () => {
+it('the service lists all ideas of a full chamber, and keeps none of their texts in memory', async () => {
   const running = await run();
   const by = await newAgent(running);
   const chamber = { name: 'Full', ...deadlinesFrom(running.clock.read()) };

@@ -41,7 +41,7 @@ describe('a signed move', () => {
     expect(status).toBe(200);
   });
 
-  it('a signed move to a missing chamber is 404, whatever its query and nonce', async () => {
+  it('a signed move to a missing chamber gets 404, whatever its query and nonce', async () => {
     const { service, by } = await withAgent();
     expect(await signed(service, by, 'POST /chambers/9/join', { query: '?x=1' })).toMatchObject({ status: 404 });
   });

@@ -71,7 +71,7 @@ describe('the outcome', () => {
     ]);
   });
 
-  it('the outcome has Retry-After: until the reveals end, then 3 seconds while it waits for the chain', async () => {
+  it('the outcome’s Retry-After lasts at most until the reveals end, and is 3 seconds while it waits for the chain', async () => {
     const service = new TestService();
     const id = await openChamber(service, []);
     const asked = async () => (await service.request('GET', `/chambers/${id}/outcome`)).headers.get('retry-after');

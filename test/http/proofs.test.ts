@@ -1,4 +1,4 @@
-// Proofs for light readers: every verifier, including OpenZeppelin's on a chain, accepts right proofs and rejects wrong ones.
+// Proofs for light readers: every verifier, including OpenZeppelin's on a chain, accepts valid proofs and rejects invalid ones.
 import { readFileSync } from 'node:fs';
 import { type Abi, createPublicClient, createWalletClient, type Hex, http } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
@@ -123,7 +123,7 @@ describe('GET /chambers/:id/consistency', () => {
 });
 
 describe('OpenZeppelin’s MerkleProof on a chain', () => {
-  /** The first account of every Anvil. */
+  /** The first account of every Anvil instance. */
   const account = privateKeyToAccount('0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80');
   const artefact = JSON.parse(
     readFileSync(new URL('../../fixtures/contracts/MerkleProofCheck.json', import.meta.url), 'utf8'),

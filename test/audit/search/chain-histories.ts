@@ -1,5 +1,5 @@
-// Honest histories on a real chain, against which the auditor checks forgeries: a token, a failed deployment, and members that
-// must hold a token.
+// Honest histories on a real chain, against which the auditor checks forgeries: a token, a failed deployment, and members who must hold a
+// token.
 import { vi } from 'vitest';
 import { AuditedChain } from '../../../src/audit/chain/chain-reader.ts';
 import { compareChain } from '../../../src/audit/chain/compare-chain.ts';

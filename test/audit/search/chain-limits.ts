@@ -1,4 +1,4 @@
-// The limits of what lines and chain show about a committed chamber, each with its reason.
+// The limits of what the lines and the chain show about a committed chamber, each with its reason.
 import type { Line } from '../forge.ts';
 import type { Difference } from './differences.ts';
 

@@ -1,6 +1,5 @@
-// The forgery search with a real chain (`--rpc`): claims about the chain, settled chambers, and balances. CHAIN_FORGERIES=5000
-// sets the number of changes and lifts the limit of CPU time; FORGERY_SEED selects other changes, FORGERY_ONLY repeats a printed
-// one.
+// The forgery search with a real chain (`--rpc`): claims about the chain, settled chambers, and balances. CHAIN_FORGERIES=5000 sets the
+// number of changes and lifts the CPU time limit; FORGERY_SEED selects other changes, FORGERY_ONLY repeats a printed one.
 import { beforeAll, expect, test } from 'vitest';
 import { openLiveService } from '../../client/live-service.ts';
 import { playOnChain } from './chain-histories.ts';

@@ -100,7 +100,7 @@ export function changesOf(histories: readonly History[]): readonly Change[] {
   ];
 }
 
-/** Replaces a line of any type, even a vote, by a stub that the service signs. */
+/** Replaces a line of any type, even a vote, with a stub that the service signs. */
 const withholdAny: Change = (draft, random) => {
   const stream = new Stream(draft, random);
   const place = random.below(stream.entries.length);
@@ -229,7 +229,7 @@ function valueAt(value: Json, [name, ...rest]: Path): Json {
   return valueAt((value as Line)[name] as Json, rest);
 }
 
-/** Replaces a value by that of another line, or by a similar one. */
+/** Replaces a value with that of another line, or with a similar one. */
 function replaceValue(draft: Draft, random: Random, values: Values): boolean {
   return alterOne(draft, random, (line) => {
     const path = random.pick(leaves(line));
@@ -281,7 +281,7 @@ function copyMember(draft: Draft, random: Random, pool: readonly Line[]): boolea
   });
 }
 
-/** Drops the lines that prove the claims of a move or an outcome; every second time, also sets the claims to true. */
+/** Drops the lines that prove the claims of a move or an outcome; half of the time, also sets the claims to true. */
 const unprove: Change = (draft, random) => {
   const claims = draft.lines.filter((entry) => proofsOf(draft, entry).size > 0);
   if (claims.length === 0) return false;
@@ -354,7 +354,7 @@ function alterOfChamber(
   return true;
 }
 
-/** Signs an agent's request with a foreign key, under the name of the key or of the agent. */
+/** Signs an agent's request with a foreign key, under that key's DID or the agent's. */
 const signByAnother: Change = (draft, random) =>
   alterOne(draft, random, (line) => {
     if (line['request'] === null) return undefined;
@@ -574,7 +574,7 @@ const clearFirstPrev: Change = (draft) => {
   return false;
 };
 
-/** Adds an agent of the operator, who joins after the others. */
+/** Adds an agent that the operator controls and that joins after the others. */
 const join: Change = (draft) => {
   const joins = draft.lines.filter(({ line }) => line['type'] === 'chamber.joined');
   const last = joins.at(-1);

@@ -65,7 +65,7 @@ function chained(lines: readonly Line[], firstEventId: number, signsStubs: boole
   });
 }
 
-/** Returns the line's leaf, for a stub the stated one. */
+/** Returns the line's leaf; for a stub, the stated leaf. */
 function leafIn(text: string): string {
   const { withheld } = JSON.parse(text) as Line;
   return withheld === undefined ? toHex(leafHash(Buffer.from(text))) : String((withheld as Line)['leaf']);
@@ -73,7 +73,7 @@ function leafIn(text: string): string {
 
 const COMMIT = parseAbi(['function commitChamber(uint256 chamberId, bytes32 root)']);
 
-/** Returns the lines with the root of the moves in the commitment and its transactions. */
+/** Returns the lines, with the commitment and its transactions holding the root of the moves. */
 async function recommitted(lines: readonly Line[], signsStubs: boolean): Promise<readonly Line[]> {
   const moves = lines.filter(isMove);
   const tree = new MoveAccumulator();

@@ -95,7 +95,7 @@ export async function histories(): Promise<readonly History[]> {
 const SPEECHES = ['chamber.proposed', 'chamber.amended', 'chamber.debated', 'relay.deploy_submitted'];
 const ACCOUNT_LINES = ['agent.registered', 'agent.personality_changed'];
 
-/** Returns the lines, with those of these types withheld if they hold texts. */
+/** Returns the lines, withholding those of these types that hold texts. */
 function withStubs(lines: readonly Line[], types: readonly string[]): readonly Line[] {
   return lines.map((line) => {
     const isWithheld =
@@ -206,7 +206,7 @@ async function playAccounts() {
   return { lines, accounts, receipts: givenReceipts(all) };
 }
 
-/** Registrations with an e-mail address leave no request; CON's last one changes only the label. */
+/** Registrations with an e-mail address are recorded without the request; CON's last one changes only the label. */
 async function register(play: Play): Promise<void> {
   const { service } = play;
   for (const by of [CON, PER, RET, KEY]) await service.must('POST', '/register', { body: contentOf(by) });

@@ -11,7 +11,7 @@ import type { Draft, Entry } from './draft.ts';
 import { type History, isMove, OUTSIDER } from './histories.ts';
 import { isStub } from './stubs.ts';
 
-/** Other limits cover a stub that is left out, if any does. */
+/** A stub that is left out may be covered by other limits. */
 const STATED_BY_STUB = 'only the service that signed a stub vouches for it: the original line shows the difference';
 
 interface Limit {
@@ -282,7 +282,7 @@ function isPinned({ did, kind, line }: Difference, draft: Draft): boolean {
 function isOfAnyChain(line: Line, { lines }: Draft): boolean {
   const { committedAt, graduatedAt, blockNumber, tokenAddress } = payloadOf(line);
   if (blockNumber === 0) return false;
-  // Without the calls of the deployments, no line names the factory.
+  // Without the deployment calls, no line names the factory.
   const isFactoryNamed = lines.some(({ line: { type, withheld } }) => type === 'relay.deploy_submitted' && !withheld);
   const contracts = [`0x${'0'.repeat(40)}`, REGISTRY, ...(isFactoryNamed ? [FACTORY] : [])];
   if (contracts.includes(String(tokenAddress))) return false;

@@ -1,5 +1,5 @@
-// Searches for undetected forgeries. FORGERIES=100000 sets the number of changes and lifts the limit of CPU time; FORGERY_SEED
-// selects other changes, FORGERY_ONLY repeats a printed one.
+// Searches for undetected forgeries. FORGERIES=100000 sets the number of changes and lifts the CPU time limit; FORGERY_SEED selects other
+// changes, FORGERY_ONLY repeats a printed one.
 import { expect, test } from 'vitest';
 import { honestVerdicts, type Searched, search } from './search.ts';
 

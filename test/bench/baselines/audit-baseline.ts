@@ -1,5 +1,5 @@
-// The baseline of audit, on one thread: it reads lines, parses them with JSON.parse, and verifies their signatures with
-// node:crypto and cached keys. It prints the number of valid signatures.
+// The baseline for audit, on one thread: it reads lines, parses them with JSON.parse, and verifies their signatures with node:crypto and
+// cached keys. It prints the number of valid signatures.
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';

@@ -1,4 +1,4 @@
-// The minimal checks that every baseline makes of a request: body digest, headers, signature base.
+// The minimal checks that every baseline performs on a request: body digest, headers, signature base.
 import * as crypto from 'node:crypto';
 import { parseDid } from '../../../src/crypto/did-key.ts';
 

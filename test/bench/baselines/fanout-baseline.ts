@@ -1,4 +1,4 @@
-// The baseline of live delivery: a signed move is first on disk; then one frame, prepared once, is written to every socket.
+// The baseline for live delivery: a signed move is first written to disk; then one frame, prepared once, is written to every socket.
 import type { AddressInfo, Socket } from 'node:net';
 import { framesOf } from '../../../src/stream/frames.ts';
 import type { BaselineRequest } from './evidence.ts';

@@ -19,7 +19,7 @@ export interface Handler {
 
 const HELLO = { hello: 'world' };
 
-/** The service's own timeout: the load signs for some seconds while its connections are idle. */
+/** The service's own timeout: the load generator signs for several seconds while its connections are idle. */
 const KEEP_ALIVE_MS = 60_000;
 
 export function createFront(front: Front, handler: Handler): Server {

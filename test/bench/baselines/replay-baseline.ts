@@ -1,4 +1,4 @@
-// The baseline of replay: pages of rows by range from the same database, framed and written one page at a time.
+// The baseline for replay: pages of rows by range from the same database, framed and written one page at a time.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
@@ -10,7 +10,7 @@ const PAGE_LINES = 1_000;
 
 const { DATABASE_PATH = '' } = process.env;
 const db = new Database(DATABASE_PATH, { readonly: true });
-// With only one chamber, its events are consecutive in the log: no index is faster.
+// With only one chamber, its events are consecutive in the log: no index would be faster.
 const range = 'FROM events WHERE chamber_id = ? AND position > ? ORDER BY position LIMIT ?';
 const page = db.prepare<[number, number, number], string>(`SELECT line ${range}`).pluck();
 const first = db.prepare<[number], number>('SELECT min(position) FROM events WHERE chamber_id = ?').pluck();

@@ -1,4 +1,4 @@
-// The baselines' WebSocket handshake, by ws; they then write to the TCP socket directly.
+// The baselines' WebSocket handshake, done by ws; the baselines then write to the TCP socket directly.
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { WebSocketServer } from 'ws';

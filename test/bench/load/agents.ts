@@ -1,4 +1,4 @@
-// Agents of the load: keys, DIDs and requests, signed before the clock starts, as the raw bytes of an HTTP/1.1 request.
+// The load generator's agents: keys, DIDs and requests, signed before the clock starts, as the raw bytes of an HTTP/1.1 request.
 import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { toDid } from '../../../src/crypto/did-key.ts';
 

@@ -1,4 +1,4 @@
-// A minimal keep-alive HTTP/1.1 connection for a load generator, so that the service has the cores.
+// A minimal keep-alive HTTP/1.1 connection for a load generator, so that the cores are left to the service.
 import { connect, type Socket } from 'node:net';
 
 export interface Answer {

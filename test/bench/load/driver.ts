@@ -1,4 +1,4 @@
-// The load's process: runs the task that its parent sends, returns the measurements, and exits when it is disconnected.
+// The load generator's process: runs the task that its parent sends, returns the measurements, and exits when it is disconnected.
 import { driveFanout, type FanoutResult, type FanoutTask } from './fanout.ts';
 import { driveIdle, type IdleResult, type IdleTask } from './idle.ts';
 import { driveMoves, type MovesResult, type MovesTask } from './moves.ts';

@@ -37,7 +37,7 @@ export class LogWriter {
     return writer;
   }
 
-  /** Writes chambers of those sizes, from LOBBY into DEBATE; their moves alternate. */
+  /** Writes chambers of those sizes, from LOBBY into DEBATE; the chambers' moves are interleaved. */
   async growChambers(sizes: readonly number[]): Promise<void> {
     const debateFrom = this.#now + 1;
     const chambers = sizes.map((size): Growing => ({ chamberId: this.#create(debateFrom), size }));

@@ -1,5 +1,5 @@
-// Events as agents would have caused them, each with evidence of the usual length. The digest is correct; the signature is a
-// unique placeholder, because only the auditor verifies it, and a million real ones take long.
+// Events as agents would have caused them, each with evidence of the usual length. The digest is correct; the signature is a unique
+// placeholder, because only the auditor verifies it, and a million real ones would take too long.
 import { createHash } from 'node:crypto';
 import { signatureKey } from '../../../src/crypto/http-signature.ts';
 import { parseBody } from '../../../src/moves/move.ts';

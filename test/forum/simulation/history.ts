@@ -43,7 +43,7 @@ export type Outcome =
   | { readonly is: 'defect'; readonly problem: string };
 
 export interface HistoryRequest {
-  /** The name of the request in problems. */
+  /** The name by which problems refer to the request. */
   readonly id: string;
   readonly asked: AskedCommand | AskedRead;
   /** Moments of a clock that all clients share; later moments are larger numbers. */

@@ -100,7 +100,7 @@ export class MemoryDatabase {
       const isNextChamber = !isCreation || stream === this.lastChamberId + 1 + created.length;
       next.set(stream, eventId + 1);
       if (isCreation) created.push(stream);
-      // A server, too, only looks for a later event; the forum must ensure that this one exists.
+      // A real server also only looks for a later event; the forum must ensure that the named event exists.
       const isAtHead = account === undefined || this.head(account.did) <= account.lastEventId;
       if (account !== undefined && !isAtHead) conflicts.add(account.did);
       if (isNext && isNextChamber && isAtHead && !found.has(signature ?? '')) continue;

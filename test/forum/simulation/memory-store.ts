@@ -1,4 +1,4 @@
-// A store whose in-memory database is shared with other stores. Each request to the database passes a network, which decides when
+// A store whose in-memory database is shared with other stores. Each request to the database passes through a network, which decides when
 // the request and its response arrive, and whether either is lost.
 
 import { HIDDEN_KEY_CHARS } from '../../../src/crypto/http-signature.ts';
@@ -22,7 +22,7 @@ export interface StoreRequest {
 }
 
 export interface Network {
-  /** Runs the work at the database at one moment, and resolves with the result later. Rejects with FORUM_ERR_UNAVAILABLE. */
+  /** Runs the work on the database at a single moment, and resolves with the result later. Rejects with FORUM_ERR_UNAVAILABLE. */
   exchange<Result>(request: StoreRequest, work: () => Result): Promise<Result>;
 }
 

@@ -196,7 +196,7 @@ class Simulation {
     return { ...command, created: created - this.#harsh.pick([0, maxAgeSeconds - 1, maxAgeSeconds]) };
   }
 
-  /** Returns rounds, and limits of turns and members, alone and combined, as the rules allow. */
+  /** Returns rounds, and limits on turns and members, alone and combined, as the rules allow. */
   #pace(): Readonly<Record<string, JsonValue>> {
     if (!this.#hasPace) return {};
     const turnSeconds = { turnSeconds: this.#random.pick([20, 60, 300]) };

@@ -1,5 +1,5 @@
-// A stream according to its lines: each line is parsed, chained to the previous line, and folded. A line holds the hash of the
-// previous line and so identifies its whole past; therefore a line of many histories is folded only once.
+// A stream according to its lines: each line is parsed, chained to the previous line, and folded. A line holds the hash of the previous
+// line and so identifies its whole past; therefore a line that occurs in many histories is folded only once.
 import { type AccountState, evolveAccount } from '../../../projections/account.ts';
 import { type ChamberState, evolveChamber } from '../../../projections/chamber.ts';
 import { leafHash } from '../../../src/crypto/merkle.ts';
