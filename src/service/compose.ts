@@ -244,9 +244,13 @@ export function composeService(core: Core, options: CompositionOptions) {
       clockAheadSeconds: () => (forum.clockProblem()?.aheadMillis ?? 0) / 1000,
       areListsRead: () => access.isRead,
       withholding: () => withholder.state(),
+      isWithholdingFinished: () => withholder.state().problem === undefined,
       lastBackupAt: () => lastBackupAt(config),
-      node: () => forum.store.nodes?.state(),
-      catchUps: () => forum.catchUps,
+      node: () => {
+        const state = forum.store.nodes?.state();
+        return state && { ...state, catchUps: forum.catchUps };
+      },
+      isStandbyAsynchronous: () => forum.store.nodes?.state().isStandbyAsynchronous ?? false,
       publishing: () => publishing.state(),
       receipts: () => receipts,
       calling: () => calling.state(),

@@ -8,7 +8,7 @@ import type { RequestLimit } from '../http/request-hardening.ts';
 import { requestIdOf } from '../http/response.ts';
 import type { Fetch } from '../http/upgrades.ts';
 import {
-  addGauges,
+  addMetrics,
   batchObserver,
   createMetricsServer,
   createRegistry,
@@ -63,7 +63,7 @@ export function openObservation(config: Config, logger: Logger): Observation {
     },
     serve: async (sources) => {
       if (registry === undefined || address === undefined) return { close: () => {} };
-      addGauges(registry, sources);
+      addMetrics(registry, sources);
       const server = createMetricsServer(registry);
       logger.info({ url: `${await listen(server, address)}/metrics` }, 'metrics');
       return { close: () => server.close().closeAllConnections() };
