@@ -2,7 +2,11 @@
 // page has one source. Text can't become markup.
 import { visibleText } from '../vocabulary/visible.ts';
 
+/** Marks the elements that `h` returned. JSON has no symbols, so an object in a hostile log line can't pass for an element. */
+const RETURNED_BY_H = Symbol('element');
+
 export interface Element {
+  readonly [RETURNED_BY_H]: true;
   readonly tag: string;
   readonly attributes: Attributes;
   readonly children: readonly (Element | string)[];
@@ -15,7 +19,7 @@ export type Child = Element | string | number | null | undefined | false | reado
 export function h(tag: string, attributes: Attributes = {}, ...children: readonly Child[]): Element {
   const flat: (Element | string)[] = [];
   flatten(children, flat);
-  return { tag, attributes: visibleAttributes(attributes), children: flat };
+  return { [RETURNED_BY_H]: true, tag, attributes: visibleAttributes(attributes), children: flat };
 }
 
 function visibleAttributes(attributes: Attributes): Attributes {
@@ -30,7 +34,7 @@ function flatten(children: readonly Child[], flat: (Element | string)[]): void {
     const last = flat.at(-1);
     if (child === null || child === undefined || child === false || child === '') continue;
     if (typeof child === 'object') {
-      if ('tag' in child) flat.push(child);
+      if (RETURNED_BY_H in child) flat.push(child);
       else flatten(child, flat);
     } else {
       const text = visibleText(String(child));
