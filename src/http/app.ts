@@ -10,14 +10,14 @@ import { ideaRoutes } from './ideas.ts';
 import { keyDirectoryRoute } from './key-directory.ts';
 import { logTreeRoutes } from './log-tree.ts';
 import { moveRoutes } from './moves.ts';
-import { outcomeRoutes } from './outcome.ts';
+import { outcomeRoute } from './outcome.ts';
 import { proofRoutes } from './proofs.ts';
 import { ReceiptSigner } from './receipt-signer.ts';
 import { errorResponse, HttpError, preflight, requestIdOf } from './response.ts';
 import type { Route } from './route.ts';
 import { serviceRoutes } from './service.ts';
-import { todoRoutes } from './todo.ts';
-import { transcriptRoutes } from './transcript.ts';
+import { todoRoute } from './todo.ts';
+import { transcriptRoute } from './transcript.ts';
 
 /** Documented for one path, served on every path. */
 const preflightRoute: Route = {
@@ -35,16 +35,16 @@ export const httpRoutes: readonly Route[] = [
   ...serviceRoutes,
   keyDirectoryRoute,
   ...accountRoutes,
-  ...todoRoutes,
+  todoRoute,
   ...callbackRoutes,
   ...chamberRoutes,
-  ...outcomeRoutes,
+  outcomeRoute,
   ...moveRoutes,
   preflightRoute,
   ...ideaRoutes,
   ...proofRoutes,
   ...logTreeRoutes,
-  ...transcriptRoutes,
+  transcriptRoute,
 ];
 
 /** Responds to a request that no route matches; `json` is the error response. */

@@ -1,7 +1,7 @@
 // GET and PUT /me/callback (extension): the URL that the service calls when something is due for the agent.
 import * as v from 'valibot';
 import { hiddenSignatureKey } from '../crypto/http-signature.ts';
-import { REMOVAL_REASONS, type RemovalReason, type StoredCallback } from '../log/callbacks.ts';
+import { REMOVAL_REASONS, type StoredCallback } from '../log/callbacks.ts';
 import { parseBody } from '../moves/move.ts';
 import { keyRetired } from '../moves/retire.ts';
 import { count, exactly, timestamp } from '../vocabulary/schemas.ts';
@@ -10,19 +10,11 @@ import { readBody } from './request.ts';
 import { json } from './response.ts';
 import { type Route, readRoute } from './route.ts';
 
-interface CallbackView {
-  readonly url: string | null;
-  readonly since: string | null;
-  readonly lastDelivery: { readonly at: string; readonly status: number | null } | null;
-  readonly failures: number;
-  readonly removed?: RemovalReason;
-}
-
 const body = exactly({
   url: v.pipe(v.nullable(v.string()), v.description('null removes the callback')),
 });
 
-const callback: v.GenericSchema<CallbackView> = v.strictObject({
+const callback = v.strictObject({
   url: v.pipe(v.nullable(v.string()), v.description('the URL that the service calls; null without a callback')),
   since: v.pipe(v.nullable(timestamp), v.description('when it was set')),
   lastDelivery: v.nullable(
@@ -44,6 +36,8 @@ const callback: v.GenericSchema<CallbackView> = v.strictObject({
     ),
   ),
 });
+
+type CallbackView = v.InferOutput<typeof callback>;
 
 const example: CallbackView = {
   url: 'https://agent.example/wake',

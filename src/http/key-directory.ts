@@ -6,7 +6,7 @@ import { KEY_USES } from '../keys/service-keys.ts';
 import * as sample from '../moves/samples.ts';
 import { count } from '../vocabulary/schemas.ts';
 import { json } from './response.ts';
-import type { Route } from './route.ts';
+import { getRoute } from './route.ts';
 
 const MEDIA_TYPE = 'application/http-message-signatures-directory+json';
 /** Caches may lack a new key for at most this long. */
@@ -30,8 +30,7 @@ const schema = v.strictObject({
   ),
 });
 
-export const keyDirectoryRoute: Route = {
-  method: 'get',
+export const keyDirectoryRoute = getRoute({
   path: DIRECTORY_PATH,
   operationId: 'getKeys',
   tag: 'Service',
@@ -39,12 +38,8 @@ export const keyDirectoryRoute: Route = {
   description:
     'Keys are added and never removed. Each chamber records the thumbprints of the two keys in force at its creation, ' +
     'so that its root on the chain covers them.',
-  responses: {
-    200: {
-      description: 'A JWK set.',
-      content: { type: MEDIA_TYPE, name: 'KeyDirectory', schema, example: { keys: [sample.RECEIPT_KEY] } },
-    },
-  },
+  returns: 'A JWK set.',
+  content: { type: MEDIA_TYPE, name: 'KeyDirectory', schema, example: { keys: [sample.RECEIPT_KEY] } },
   handle: ({ keys }) =>
     json(keys.directory(), { 'Content-Type': MEDIA_TYPE, 'Cache-Control': `public, max-age=${MAX_AGE_SECONDS}` }),
-};
+});

@@ -9,10 +9,10 @@ import { nodesOfTiles } from '../tlog/tiled-tree.ts';
 import { HASH_BYTES, TREE } from '../tlog/tree.ts';
 import { EVENTS_LIMIT, IMMUTABLE, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
-import { parseCursor, parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
+import { type Bounds, parseCursor, parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import type { ForumContext, HttpOptions } from './context.ts';
 import { CORS_HEADERS } from './response.ts';
-import type { Route } from './route.ts';
+import { getRoute, type Route } from './route.ts';
 
 /** After an append, a new checkpoint is published within a second or two. */
 const FRESH = 'public, max-age=1';
@@ -24,28 +24,21 @@ const TEXT = 'text/plain; charset=utf-8';
 const BYTES = 'application/octet-stream';
 const NDJSON = 'application/x-ndjson; charset=utf-8';
 
-const proofResponses: Route['responses'] = {
-  200: {
-    description: 'The proof.',
-    content: { type: 'text/plain', description: 'a tlog-proof', example: () => sample.TLOG_PROOF },
-  },
-};
+const proof = {
+  returns: 'The proof.',
+  content: { type: 'text/plain', description: 'a tlog-proof', example: () => sample.TLOG_PROOF },
+} as const;
 
 export const logTreeRoutes: readonly Route[] = [
-  {
-    method: 'get',
+  getRoute({
     path: '/log/:logId/checkpoint',
     operationId: 'getCheckpoint',
     tag: 'Log',
     summary: 'The newest checkpoint: size and root of the tree over all lines, signed',
     description:
       'A signed note (C2SP tlog-checkpoint): origin, size and root of the RFC 6962 tree, signed by `checkpointKey` of `GET /`, and cosigned by witnesses if there are any. For the log that this one replaced, the last checkpoint.',
-    responses: {
-      200: {
-        description: 'The checkpoint.',
-        content: { type: 'text/plain', description: 'a signed note', example: () => sample.CHECKPOINT },
-      },
-    },
+    returns: 'The checkpoint.',
+    content: { type: 'text/plain', description: 'a signed note', example: () => sample.CHECKPOINT },
     handle: async ({ forum, checkpoint }, c) => {
       const { log, tree } = forum.store;
       const logId = c.req.param('logId');
@@ -53,22 +46,17 @@ export const logTreeRoutes: readonly Route[] = [
       if (stored === undefined) throw notFound('no checkpoint of this log is published');
       return respond(stored.note, TEXT, FRESH);
     },
-  },
-  {
-    method: 'get',
+  }),
+  getRoute({
     path: '/log/:logId/tile/:tile{.+}',
     operationId: 'getTile',
     tag: 'Log',
     summary: 'A tile of the tree, or a bundle of its entries',
     description:
       'Paths and content are those of C2SP tlog-tiles: `tile/<level>/<index>[.p/<width>]` and `tile/entries/<index>[.p/<width>]`. An entry is the 32-byte leaf of a line, keccak256(keccak256(line)). Tiles never change.',
-    responses: {
-      200: {
-        description: 'The tile.',
-        headers: ['Cache-Control'],
-        content: { type: 'application/octet-stream', description: 'hashes, or entries', example: () => '' },
-      },
-    },
+    returns: 'The tile.',
+    headers: ['Cache-Control'],
+    content: { type: 'application/octet-stream', description: 'hashes, or entries', example: () => '' },
     handle: async (context, c) => {
       requireLog(context, c);
       // The raw path with %2F decoded, because generated clients encode slashes in parameters.
@@ -79,9 +67,8 @@ export const logTreeRoutes: readonly Route[] = [
       if (bytes === undefined) throw notFound('the tree has no such tile');
       return respond(bytes, BYTES, IMMUTABLE);
     },
-  },
-  {
-    method: 'get',
+  }),
+  getRoute({
     path: '/log/:logId/index',
     operationId: 'listLeaves',
     tag: 'Log',
@@ -91,21 +78,15 @@ export const logTreeRoutes: readonly Route[] = [
       { ...query('after', 'number of leaves to skip: the index of the first one returned', NATURAL), example: 0 },
       limitParameter(EVENTS_LIMIT),
     ],
-    responses: {
-      200: {
-        description: 'Lines of `{ index, chamberId, did, eventId }`, one for each leaf.',
-        content: {
-          type: 'application/x-ndjson',
-          description: 'one JSON object for each leaf',
-          example: () => lineOf(0, { stream: sample.ALICE, eventId: 1 }),
-        },
-      },
+    returns: 'Lines of `{ index, chamberId, did, eventId }`, one for each leaf.',
+    content: {
+      type: 'application/x-ndjson',
+      description: 'one JSON object for each leaf',
+      example: () => lineOf(0, { stream: sample.ALICE, eventId: 1 }),
     },
     handle: async (context, c) => {
       requireLog(context, c);
-      requireQuery(c.req.url, ['after', 'limit']);
-      const after = parseCursor('after', c.req.query('after')) ?? 0;
-      const limit = parseInteger('limit', c.req.query('limit'), EVENTS_LIMIT) ?? EVENTS_LIMIT.fallback;
+      const { after, limit } = parseRange(c, EVENTS_LIMIT);
       const { tree } = context.forum.store;
       const size = (await context.checkpoint())?.size ?? 0;
       const wanted = Math.max(0, Math.min(limit, size - after));
@@ -113,9 +94,8 @@ export const logTreeRoutes: readonly Route[] = [
       const lines = events.map((event, i) => lineOf(after + i, event));
       return respond(lines.join(''), NDJSON, events.length === limit ? IMMUTABLE : FRESH);
     },
-  },
-  {
-    method: 'get',
+  }),
+  getRoute({
     path: '/log/:logId/withheld',
     operationId: 'listWithheld',
     tag: 'Log',
@@ -123,56 +103,54 @@ export const logTreeRoutes: readonly Route[] = [
     description:
       'A stub replaces the line of an event whose texts the service has withheld; it states the leaf of that line and is signed. Mirrors, caches and backups follow this list. To continue, add the number of lines in the response to `after`.',
     parameters: [{ ...query('after', 'number of stubs to skip', NATURAL), example: 0 }, limitParameter(WITHHELD_LIMIT)],
-    responses: {
-      200: {
-        description: 'Stubs, each a ChamberEvent or an AccountEvent. The response is empty if no stub follows.',
-        headers: ['Log-Id'],
-        content: {
-          type: 'application/x-ndjson',
-          description: 'one canonical JSON line for each stub',
-          example: () => `${sample.STUB}\n`,
-        },
-      },
+    returns: 'Stubs, each a ChamberEvent or an AccountEvent. The response is empty if no stub follows.',
+    headers: ['Log-Id'],
+    content: {
+      type: 'application/x-ndjson',
+      description: 'one canonical JSON line for each stub',
+      example: () => `${sample.STUB}\n`,
     },
     handle: async (context, c) => {
       requireLog(context, c);
-      requireQuery(c.req.url, ['after', 'limit']);
-      const after = parseCursor('after', c.req.query('after')) ?? 0;
-      const limit = parseInteger('limit', c.req.query('limit'), WITHHELD_LIMIT) ?? WITHHELD_LIMIT.fallback;
+      const { after, limit } = parseRange(c, WITHHELD_LIMIT);
       const { log, withholding } = context.forum.store;
       const { ndjson } = await withholding.read(after, limit);
       const response = respond(new Uint8Array(ndjson), NDJSON, FRESH);
       response.headers.set('Log-Id', log.logId);
       return response;
     },
-  },
-  {
-    method: 'get',
+  }),
+  getRoute({
     path: '/chambers/:id/events/:eventId/tlog-proof',
     operationId: 'proveLogged',
     tag: 'Log',
     summary: 'Proof that an event of a chamber is in the log',
     description: 'Contains the newest checkpoint, so that it can be verified offline (C2SP tlog-proof).',
-    responses: proofResponses,
+    ...proof,
     handle: async (context, c) => respondProof(context, parseId(c.req.param('id')), c),
-  },
-  {
-    method: 'get',
+  }),
+  getRoute({
     path: '/agents/:did/events/:eventId/tlog-proof',
     operationId: 'proveAccountLogged',
     tag: 'Log',
     summary: 'Proof that an event of an account is in the log',
     description: 'The same for the events of an account.',
-    responses: proofResponses,
+    ...proof,
     handle: async (context, c) => {
       const did = c.req.param('did') ?? '';
       return respondProof(context, parseDid(did) === undefined ? undefined : did, c);
     },
-  },
+  }),
 ];
 
 function requireLog({ forum }: HttpOptions, c: ForumContext): void {
   if (c.req.param('logId') !== forum.store.log.logId) throw notFound('this log is not published here');
+}
+
+function parseRange({ req }: ForumContext, bounds: Bounds & { readonly fallback: number }) {
+  requireQuery(req.url, ['after', 'limit']);
+  const after = parseCursor('after', req.query('after')) ?? 0;
+  return { after, limit: parseInteger('limit', req.query('limit'), bounds) ?? bounds.fallback };
 }
 
 function notFound(detail: string): ForumError {

@@ -7,7 +7,7 @@ import { address, count, did, hash, id, ideaId, timestamp } from '../vocabulary/
 import type { Millis } from '../vocabulary/values.ts';
 import { respondDocument } from './compression.ts';
 import { HttpError, JSON_HEADERS } from './response.ts';
-import { type Route, readRoute } from './route.ts';
+import { readRoute } from './route.ts';
 
 const outcome: v.GenericSchema<OutcomeView> = v.strictObject({
   chamberId: id,
@@ -67,67 +67,65 @@ function retrySeconds(until: Millis | null, now: Millis): number {
   return Math.min(Math.max(1, Math.ceil((until - now) / 1_000)), RETRY_SECONDS.max);
 }
 
-export const outcomeRoutes: readonly Route[] = [
-  readRoute({
-    path: '/chambers/:id/outcome',
-    operationId: 'getOutcome',
-    tag: 'Chambers',
-    summary: 'The result of a chamber: allocations, graduates, tokens, root',
-    description:
-      'Canonical JSON (RFC 8785), a function of the chamber’s lines alone: `chambers audit LINES --outcome` prints the same bytes. Until the root is on the chain and each graduate has its token or a failure, the response is 409: it says what the chamber waits for, and `Retry-After` says when to retry. After that, the outcome never changes.',
-    returns: 'The outcome.',
-    headers: ['Log-Id', 'Cache-Control', 'ETag'],
-    name: 'Outcome',
-    schema: outcome,
-    example: {
-      chamberId: sample.CHAMBER_ID,
-      name: 'Weather desk',
-      topic: null,
-      createdBy: sample.ALICE,
-      quorate: null,
-      minBackersForGraduation: 1,
-      members: [{ did: sample.ALICE, label: 'Ada', wallet: sample.WALLET, walletProven: true }],
-      ideas: [
-        {
-          ideaId: 'idea-1',
-          ticker: sample.IDEA.ticker,
-          name: sample.IDEA.name,
-          proposer: sample.ALICE,
-          backers: 1,
-          totalBps: 6000,
-          shareBps: 10_000,
-          backersMissing: 0,
-          graduated: true,
-          withdrawn: false,
-          version: 1,
-          tokenAddress: sample.TOKEN,
-          failure: null,
-        },
-      ],
-      abstainedBps: 4000,
-      committed: 1,
-      revealed: 1,
-      merkleRoot: sample.ROOT,
-      committedTxHash: sample.TX_HASH,
-      endedAt: '2030-01-01T12:50:03.000Z',
-      lastEventId: 13,
-    },
-    errors: ['FORUM_ERR_CONFLICT'],
-    errorHeaders: { FORUM_ERR_CONFLICT: ['Retry-After'] },
-    handle: async ({ forum, responses }, c) => {
-      const cache = responses.open();
-      const { state } = await forum.findChamber(c.req.param('id'));
-      const { chamberId, settlement } = state;
-      const body = await cache.body(['outcome', chamberId, settlement.lastResultEventId ?? 0], () => {
-        const now = forum.now();
-        const outcome = outcomeOf(state, now);
-        if ('view' in outcome) return outcomeText(outcome.view);
-        const detail = `chamber ${chamberId} waits for ${outcome.waitsFor}`;
-        throw new HttpError('FORUM_ERR_CONFLICT', detail, { 'Retry-After': `${retrySeconds(outcome.until, now)}` });
-      });
-      const headers = { ...JSON_HEADERS, 'Log-Id': forum.store.log.logId, 'Cache-Control': IMMUTABLE_TEXTS };
-      // Outcomes are too small for Brotli to be worth its time.
-      return respondDocument(c, { body, headers, encodings: ['gzip'] });
-    },
-  }),
-];
+export const outcomeRoute = readRoute({
+  path: '/chambers/:id/outcome',
+  operationId: 'getOutcome',
+  tag: 'Chambers',
+  summary: 'The result of a chamber: allocations, graduates, tokens, root',
+  description:
+    'Canonical JSON (RFC 8785), a function of the chamber’s lines alone: `chambers audit LINES --outcome` prints the same bytes. Until the root is on the chain and each graduate has its token or a failure, the response is 409: it says what the chamber waits for, and `Retry-After` says when to retry. After that, the outcome never changes.',
+  returns: 'The outcome.',
+  headers: ['Log-Id', 'Cache-Control', 'ETag'],
+  name: 'Outcome',
+  schema: outcome,
+  example: {
+    chamberId: sample.CHAMBER_ID,
+    name: 'Weather desk',
+    topic: null,
+    createdBy: sample.ALICE,
+    quorate: null,
+    minBackersForGraduation: 1,
+    members: [{ did: sample.ALICE, label: 'Ada', wallet: sample.WALLET, walletProven: true }],
+    ideas: [
+      {
+        ideaId: 'idea-1',
+        ticker: sample.IDEA.ticker,
+        name: sample.IDEA.name,
+        proposer: sample.ALICE,
+        backers: 1,
+        totalBps: 6000,
+        shareBps: 10_000,
+        backersMissing: 0,
+        graduated: true,
+        withdrawn: false,
+        version: 1,
+        tokenAddress: sample.TOKEN,
+        failure: null,
+      },
+    ],
+    abstainedBps: 4000,
+    committed: 1,
+    revealed: 1,
+    merkleRoot: sample.ROOT,
+    committedTxHash: sample.TX_HASH,
+    endedAt: '2030-01-01T12:50:03.000Z',
+    lastEventId: 13,
+  },
+  errors: ['FORUM_ERR_CONFLICT'],
+  errorHeaders: { FORUM_ERR_CONFLICT: ['Retry-After'] },
+  handle: async ({ forum, responses }, c) => {
+    const cache = responses.open();
+    const { state } = await forum.findChamber(c.req.param('id'));
+    const { chamberId, settlement } = state;
+    const body = await cache.body(['outcome', chamberId, settlement.lastResultEventId ?? 0], () => {
+      const now = forum.now();
+      const outcome = outcomeOf(state, now);
+      if ('view' in outcome) return outcomeText(outcome.view);
+      const detail = `chamber ${chamberId} waits for ${outcome.waitsFor}`;
+      throw new HttpError('FORUM_ERR_CONFLICT', detail, { 'Retry-After': `${retrySeconds(outcome.until, now)}` });
+    });
+    const headers = { ...JSON_HEADERS, 'Log-Id': forum.store.log.logId, 'Cache-Control': IMMUTABLE_TEXTS };
+    // Outcomes are too small for Brotli to be worth its time.
+    return respondDocument(c, { body, headers, encodings: ['gzip'] });
+  },
+});

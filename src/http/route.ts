@@ -14,8 +14,17 @@ export interface Route extends Endpoint {
   readonly handle: (context: RouteContext, c: ForumContext) => Response | Promise<Response>;
 }
 
-interface ReadRoute<Body> extends Omit<Route, 'method' | 'body' | 'responses'>, Pick<ResponseDescription, 'headers'> {
+interface GetRoute extends Omit<Route, 'method' | 'body' | 'responses'>, Pick<ResponseDescription, 'headers'> {
   readonly returns: string;
+  readonly content: NonNullable<ResponseDescription['content']>;
+}
+
+/** Returns the route of a GET. */
+export function getRoute({ returns, headers, content, ...route }: GetRoute): Route {
+  return { method: 'get', ...route, responses: { 200: { description: returns, headers, content } } };
+}
+
+interface ReadRoute<Body> extends Omit<GetRoute, 'content'> {
   /** The name of the schema among the components of the OpenAPI document. */
   readonly name: string;
   readonly schema: v.GenericSchema<Body>;
@@ -23,7 +32,6 @@ interface ReadRoute<Body> extends Omit<Route, 'method' | 'body' | 'responses'>, 
 }
 
 /** Returns the route of a GET with a JSON response; the compiler checks the example against the schema. */
-export function readRoute<Body>({ returns, headers, name, schema, example, ...route }: ReadRoute<Body>): Route {
-  const content = { name, schema, example };
-  return { method: 'get', ...route, responses: { 200: { description: returns, headers, content } } };
+export function readRoute<Body>({ name, schema, example, ...route }: ReadRoute<Body>): Route {
+  return getRoute({ ...route, content: { name, schema, example } });
 }

@@ -12,7 +12,7 @@ import { count, did, id, timestamp } from '../vocabulary/schemas.ts';
 import { PHASES, toTimestamp } from '../vocabulary/values.ts';
 import { header, readBody } from './request.ts';
 import { jsonText } from './response.ts';
-import { type Route, readRoute } from './route.ts';
+import { readRoute } from './route.ts';
 import { changedList, streamLists } from './todo-waits.ts';
 
 const WAIT_SECONDS = { min: 1, max: 60 } as const;
@@ -20,14 +20,33 @@ const LIMIT = { ...LIST_LIMIT, fallback: LIST_LIMIT.max } as const;
 /** Matches the versions of all releases, including later ones. */
 const VERSION = /^[\w-]{1,64}$/;
 
-interface TodoResponse {
-  readonly now: string;
-  readonly todo: readonly TodoView[];
-  readonly more: boolean;
-  readonly version: string;
-}
+const item: v.GenericSchema<TodoView> = v.strictObject({
+  chamberId: id,
+  name: v.string(),
+  phase: v.picklist(PHASES),
+  must: v.pipe(v.picklist(MUST), v.description('what the chamber waits for')),
+  may: v.pipe(v.array(v.picklist(MAY)), v.description('other moves that would be accepted')),
+  turnHolder: v.nullable(did),
+  phaseEndsAt: v.nullable(timestamp),
+  turnEndsAt: v.pipe(v.nullable(timestamp), v.description('null without turns, and if turns have no limit')),
+  committed: v.pipe(v.boolean(), v.description('whether the caller has committed to an allocation')),
+  revealed: v.boolean(),
+  lastEventId: id,
+  why: v.pipe(
+    v.nullable(v.string()),
+    v.description('a sentence on what the chamber waits for, while `must` is `wait`'),
+  ),
+  missedTurns: v.pipe(count, v.description('how many of the caller’s turns expired')),
+});
 
-export const TODO_EXAMPLE: TodoResponse = {
+const response = v.strictObject({
+  now: timestamp,
+  todo: v.array(item),
+  more: v.pipe(v.boolean(), v.description('whether `limit` cut off the list')),
+  version: v.pipe(v.string(), v.description('opaque; send it as `since`')),
+});
+
+export const TODO_EXAMPLE: v.InferOutput<typeof response> = {
   now: '2030-01-01T12:25:00.000Z',
   todo: [
     {
@@ -50,26 +69,7 @@ export const TODO_EXAMPLE: TodoResponse = {
   version: 'ZYbdlNn8DxbVg4hUd8kfWA',
 };
 
-const item: v.GenericSchema<TodoView> = v.strictObject({
-  chamberId: id,
-  name: v.string(),
-  phase: v.picklist(PHASES),
-  must: v.pipe(v.picklist(MUST), v.description('what the chamber waits for')),
-  may: v.pipe(v.array(v.picklist(MAY)), v.description('other moves that would be accepted')),
-  turnHolder: v.nullable(did),
-  phaseEndsAt: v.nullable(timestamp),
-  turnEndsAt: v.pipe(v.nullable(timestamp), v.description('null without turns, and if turns have no limit')),
-  committed: v.pipe(v.boolean(), v.description('whether the caller has committed to an allocation')),
-  revealed: v.boolean(),
-  lastEventId: id,
-  why: v.pipe(
-    v.nullable(v.string()),
-    v.description('a sentence on what the chamber waits for, while `must` is `wait`'),
-  ),
-  missedTurns: v.pipe(count, v.description('how many of the caller’s turns expired')),
-});
-
-const todoRoute: Route = readRoute<TodoResponse>({
+export const todoRoute = readRoute({
   path: '/me/todo',
   operationId: 'getTodo',
   tag: 'Accounts',
@@ -89,12 +89,7 @@ const todoRoute: Route = readRoute<TodoResponse>({
   errors: ['FORUM_ERR_RATE'],
   returns: 'The list. In server-sent events, each `data` is a list.',
   name: 'Todo',
-  schema: v.strictObject({
-    now: timestamp,
-    todo: v.array(item),
-    more: v.pipe(v.boolean(), v.description('whether `limit` cut off the list')),
-    version: v.pipe(v.string(), v.description('opaque; send it as `since`')),
-  }),
+  schema: response,
   example: TODO_EXAMPLE,
   handle: async (context, c) => {
     const { auth, forum, responses, maxBodyBytes, todoWatches, waits } = context;
@@ -105,7 +100,7 @@ const todoRoute: Route = readRoute<TodoResponse>({
     const wait = parseInteger('wait', c.req.query('wait'), WAIT_SECONDS);
     const since = parseVersion(c.req.query('since'));
     const itemsOf = async (list: TodoList) => JSON.stringify(await forum.todoLists.views(list, limit));
-    /** Returns the JSON of a TodoResponse. The items are serialised once for all responses of a version. */
+    /** Returns the JSON of a response. The items are serialised once for all responses of a version. */
     const serialise = async (list: TodoList): Promise<Buffer<ArrayBuffer>> => {
       const { now, items, version } = list;
       const { bytes } = await cache.body(['todo', did, Math.min(limit, items.length), version], () => itemsOf(list));
@@ -127,8 +122,6 @@ const todoRoute: Route = readRoute<TodoResponse>({
     }
   },
 });
-
-export const todoRoutes: readonly Route[] = [todoRoute];
 
 function parseVersion(text: string | undefined): string | undefined {
   if (text === undefined || VERSION.test(text)) return text;

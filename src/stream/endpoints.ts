@@ -2,6 +2,7 @@
 import { register } from '../moves/register.ts';
 import { ALICE, SAMPLE_LOG_ID } from '../moves/samples.ts';
 import {
+  type Content,
   type Endpoint,
   EVENTS_LIMIT,
   LOG_ID_SCHEMA,
@@ -25,6 +26,10 @@ const pageParameters = [
   limitParameter(EVENTS_LIMIT),
   log,
 ];
+
+function ndjson(event: 'ChamberEvent' | 'AccountEvent', example: (line: string) => string): Content {
+  return { type: 'application/x-ndjson', event, description: 'one canonical JSON line for each event', example };
+}
 
 const registration = toLine({
   chamberId: null,
@@ -104,12 +109,7 @@ export const streamEndpoints: readonly Endpoint[] = [
       200: {
         description: `Lines, ${ONE_EVENT}.`,
         headers: ['Log-Id'],
-        content: {
-          type: 'application/x-ndjson',
-          event: 'ChamberEvent',
-          description: 'one canonical JSON line for each event',
-          example: (line) => `${line}\n`,
-        },
+        content: ndjson('ChamberEvent', (line) => `${line}\n`),
       },
     },
     errors: ['FORUM_ERR_CONFLICT'],
@@ -127,12 +127,7 @@ export const streamEndpoints: readonly Endpoint[] = [
       200: {
         description: 'Lines, each an AccountEvent.',
         headers: ['Log-Id'],
-        content: {
-          type: 'application/x-ndjson',
-          event: 'AccountEvent',
-          description: 'one canonical JSON line for each event',
-          example: () => `${registration}\n`,
-        },
+        content: ndjson('AccountEvent', () => `${registration}\n`),
       },
     },
     errors: ['FORUM_ERR_CONFLICT'],
@@ -170,12 +165,7 @@ export const streamEndpoints: readonly Endpoint[] = [
             description: 'server-sent events with `<chamberId>:<eventId>` as id',
             example: (line) => `id: ${cursorOf(line)}\ndata: ${line}\n\n`,
           },
-          {
-            type: 'application/x-ndjson',
-            event: 'ChamberEvent',
-            description: 'one canonical JSON line for each event',
-            example: (line) => `${line}\n`,
-          },
+          ndjson('ChamberEvent', (line) => `${line}\n`),
         ],
       },
     },
