@@ -5,20 +5,18 @@ import { isClosed } from '../../projections/phase.ts';
 import { type Child, type Element, h } from '../html/element.ts';
 import { BPS_TOTAL } from '../vocabulary/values.ts';
 import type { ChamberModel } from './chamber-model.ts';
-import { agent, folded, more, percent, plural, shownRows } from './format.ts';
+import { agent, bar, facts, folded, more, percent, plural, section, shownRows, ticker } from './format.ts';
 
 /** Omits the tally if the page has an outcome, which includes it. */
 export function allocationSection(model: ChamberModel, { hasOutcome = false } = {}): Element | false {
   const { state } = model;
   if (state.commitments.size === 0) return false;
   const isOpen = state.reveals.size > 0;
-  return h(
-    'section',
-    {},
-    h('h2', {}, 'Allocations'),
+  return section(
+    'Allocations',
     isOpen && !hasOutcome && tally(model),
     isOpen ? matrix(model) : envelopes(model),
-    isOpen && h('p', { class: 'facts' }, `An idea graduates with ${plural(state.minBackersForGraduation, 'backer')}.`),
+    isOpen && facts(`An idea graduates with ${plural(state.minBackersForGraduation, 'backer')}.`),
   );
 }
 
@@ -52,8 +50,6 @@ function envelope({ state, now }: ChamberModel, did: string): Element {
   return h('span', { class: `envelope ${kind}` }, picture, ' ', words);
 }
 
-const BAR_WIDTH = 100;
-
 /** Scales the bars to the longest one. */
 function tally(model: ChamberModel): readonly Child[] {
   const { state } = model;
@@ -64,20 +60,10 @@ function tally(model: ChamberModel): readonly Child[] {
   const isGraduate = (idea: Idea) => tallyOf(idea).backers >= state.minBackersForGraduation;
   const row = (idea: Idea) => {
     const { backers, totalBps } = tallyOf(idea);
-    const width = (BAR_WIDTH * totalBps) / maxBps;
-    const bar = h('rect', { x: 0, y: 0, width, height: 8, rx: 1, class: isGraduate(idea) ? 'graduate' : 'bar' });
-    return h(
-      'li',
-      {},
-      h('code', { class: 'ticker' }, idea.ticker),
-      h('svg', { viewBox: `0 0 ${BAR_WIDTH} 8`, preserveAspectRatio: 'none', 'aria-hidden': 'true' }, bar),
-      h(
-        'span',
-        {},
-        `${percent(totalBps / Math.max(1, state.reveals.size))} · ${plural(backers, 'backer')}`,
-        isGraduate(idea) && ' ✓',
-      ),
-    );
+    const picture = bar(maxBps, [{ size: totalBps, rx: 1, class: isGraduate(idea) ? 'graduate' : 'bar' }]);
+    const share = percent(totalBps / Math.max(1, state.reveals.size));
+    const words = `${share} · ${plural(backers, 'backer')}${isGraduate(idea) ? ' ✓' : ''}`;
+    return h('li', {}, ticker(idea.ticker), picture, h('span', {}, words));
   };
   const list = (ideas: readonly Idea[]) => h('ul', { class: 'tally', 'aria-label': 'Tally' }, ...ideas.map(row));
   return [
@@ -93,32 +79,21 @@ function matrix(model: ChamberModel): readonly Child[] {
   const { members, reveals } = model.state;
   const ideas = shownRows(model, model.state.ideas);
   const shown = shownRows(model, members, Math.floor(CELLS_MAX / Math.max(1, ideas.length)));
-  const head = h(
-    'tr',
-    {},
-    h('td', {}),
-    ...ideas.map(({ ticker }) => h('th', { scope: 'col' }, h('code', { class: 'ticker' }, ticker))),
-  );
+  const head = h('tr', {}, h('td', {}), ...ideas.map((idea) => h('th', { scope: 'col' }, ticker(idea.ticker))));
   const rows = shown.map((did) => {
     const reveal = reveals.get(did);
     const member = h('th', { scope: 'row' }, agent(did, model));
     if (reveal === undefined) {
-      return h(
-        'tr',
-        {},
-        member,
-        h('td', { colspan: Math.max(1, ideas.length), class: 'unrevealed' }, envelope(model, did)),
-      );
+      const attributes = { colspan: Math.max(1, ideas.length), class: 'unrevealed' };
+      return h('tr', {}, member, h('td', attributes, envelope(model, did)));
     }
     const byIdea = new Map(reveal.allocations.map(({ ideaId, bps }) => [ideaId, bps]));
     const cells = ideas.map(({ ideaId }) => {
       const bps = byIdea.get(ideaId) ?? 0;
+      if (bps === 0) return h('td', { class: 'none' }, '–');
       // style.css defines five shades.
-      return h(
-        'td',
-        { class: bps === 0 ? 'none' : `shade s${Math.min(5, 1 + Math.floor((bps * 5) / BPS_TOTAL))}` },
-        bps === 0 ? '–' : percent(bps),
-      );
+      const shade = Math.min(5, 1 + Math.floor((bps * 5) / BPS_TOTAL));
+      return h('td', { class: `shade s${shade}` }, percent(bps));
     });
     return h('tr', {}, member, ...cells);
   });

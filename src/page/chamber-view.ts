@@ -14,19 +14,25 @@ import { allocationSection } from './allocation-view.ts';
 import type { ChamberModel } from './chamber-model.ts';
 import {
   agent,
+  bar,
   duration,
+  empty,
+  facts,
   folded,
   foldedText,
   hash,
+  ideaName,
   more,
   plural,
+  section,
   shortDid,
   shownRows,
+  ticker,
   time,
   timeLeft,
 } from './format.ts';
 import { alarm, replayBar, verifySection } from './live-view.ts';
-import { outcomeIn, outcomeSection } from './outcome-view.ts';
+import { outcomeIn, outcomeSection, tokenLink } from './outcome-view.ts';
 import { phaseStrip } from './phase-strip.ts';
 import { transcriptSection } from './transcript-view.ts';
 
@@ -159,6 +165,7 @@ function ideaSection(model: ChamberModel, phase: Phase): Element {
   // Limits only the service's page; the browser has the whole log anyway.
   const shown = model.live === undefined ? ideasThatFit(state.ideas) : state.ideas;
   const changes = changesIn(model);
+  const support = (backers: number) => ` · ${plural(backers, 'backer')}, ${state.minBackersForGraduation} needed`;
   const card = (idea: Idea) => {
     const { backers = 0 } = byIdea.get(idea.ideaId) ?? {};
     const className = winners.has(idea) ? ' graduate' : idea.isWithdrawn ? ' withdrawn' : '';
@@ -168,36 +175,24 @@ function ideaSection(model: ChamberModel, phase: Phase): Element {
       h(
         'h3',
         {},
-        idea.isWithdrawn ? h('s', {}, foreign(idea.name)) : foreign(idea.name),
+        ideaName(idea.name, idea.isWithdrawn),
         ' ',
-        h('code', { class: 'ticker' }, idea.ticker),
+        ticker(idea.ticker),
         winners.has(idea) && h('b', { class: 'badge' }, 'graduated'),
         idea.isWithdrawn && h('b', { class: 'badge gone' }, 'withdrawn'),
       ),
       versionLine(idea, changes.get(idea.ideaId)),
       foldedText(idea.description),
       pollBar(idea),
-      h(
-        'p',
-        { class: 'facts' },
-        'by ',
-        agent(idea.creatorDid, model),
-        state.reveals.size > 0 && ` · ${plural(backers, 'backer')}, ${state.minBackersForGraduation} needed`,
-      ),
+      facts('by ', agent(idea.creatorDid, model), state.reveals.size > 0 && support(backers)),
       token(model, idea),
     );
   };
   const list = (ideas: readonly Idea[]) => h('ul', { class: 'ideas' }, ...ideas.map(card));
-  const empty = h(
-    'p',
-    { class: 'empty' },
-    phase === 'LOBBY' || phase === 'PROPOSAL' ? 'None yet.' : 'None was proposed.',
-  );
-  return h(
-    'section',
-    {},
-    h('h2', {}, 'Ideas'),
-    shown.length === 0 ? empty : folded(shown, { noun: 'idea', isKept: (idea) => winners.has(idea), list }),
+  const none = empty(phase === 'LOBBY' || phase === 'PROPOSAL' ? 'None yet.' : 'None was proposed.');
+  return section(
+    'Ideas',
+    shown.length === 0 ? none : folded(shown, { noun: 'idea', isKept: (idea) => winners.has(idea), list }),
     more(state.ideas.length - shown.length, 'idea', `${state.chamberId}/ideas`),
   );
 }
@@ -223,27 +218,21 @@ function versionLine(idea: Idea, changes: readonly Change[] = []): Element | fal
     const changed = [name !== undefined && 'name', description !== undefined && 'description'].filter(Boolean);
     return [index === 0 ? ': ' : ', ', `${changed.join(' and ')} `, h('a', { href: `#e${eventId}` }, `#${eventId}`)];
   });
-  return h('p', { class: 'facts' }, `Version ${version}`, ...parts.flat());
+  return facts(`Version ${version}`, ...parts.flat());
 }
-
-const POLL_WIDTH = 100;
 
 /** Shows the straw poll as a bar and in numbers. */
 function pollBar(idea: Idea): Element | false {
   const { outdated, ...current } = stanceCounts(idea);
-  const counts = [...STANCES.map((stance) => [stance, current[stance]] as const), ['outdated', outdated] as const];
-  const total = counts.reduce((sum, [, count]) => sum + count, 0);
-  if (total === 0) return false;
-  let x = 0;
-  const rects = counts.map(([stance, count]) => {
-    const width = (POLL_WIDTH * count) / total;
-    const rect = count > 0 && h('rect', { x, y: 0, width, height: 8, class: stance });
-    x += width;
-    return rect;
-  });
-  const box = { viewBox: `0 0 ${POLL_WIDTH} 8`, preserveAspectRatio: 'none', 'aria-hidden': 'true' };
-  const words = counts.filter(([, count]) => count > 0).map(([stance, count]) => `${count} ${stance}`);
-  return h('p', { class: 'facts poll' }, h('svg', box, ...rects), `Straw poll: ${words.join(', ')}`);
+  const all = [
+    ...STANCES.map((stance) => ({ class: stance, size: current[stance] })),
+    { class: 'outdated', size: outdated },
+  ];
+  const segments = all.filter(({ size }) => size > 0);
+  if (segments.length === 0) return false;
+  const total = segments.reduce((sum, { size }) => sum + size, 0);
+  const words = segments.map((segment) => `${segment.size} ${segment.class}`);
+  return h('p', { class: 'facts poll' }, bar(total, segments), `Straw poll: ${words.join(', ')}`);
 }
 
 const IDEAS_CHARS_MAX = 131_072;
@@ -259,37 +248,29 @@ function ideasThatFit(ideas: readonly Idea[]): readonly Idea[] {
   return end === -1 ? ideas : ideas.slice(0, Math.max(1, end));
 }
 
-function token({ state, live }: ChamberModel, { ideaId, ticker }: Idea): Element | false {
-  const { outcome } = deploymentOf(state.settlement, ideaId);
+function token(model: ChamberModel, idea: Idea): Element | false {
+  const { outcome } = deploymentOf(model.state.settlement, idea.ideaId);
   if (outcome === null) return false;
-  if (!isDeployed(outcome)) return h('p', { class: 'facts' }, 'Token not deployed: ', foreign(outcome.reason));
-  const address = hash(outcome.tokenAddress);
-  const href = `../ideas/${encodeURIComponent(ticker)}?chamberId=${state.chamberId}`;
-  // A file may come from another service.
-  return h('p', { class: 'facts' }, 'Token ', live?.file === undefined ? h('a', { href }, address) : address);
+  if (!isDeployed(outcome)) return facts('Token not deployed: ', foreign(outcome.reason));
+  return facts('Token ', tokenLink(model, idea.ticker, outcome.tokenAddress));
 }
+
+const BEFORE_COMMIT =
+  'After the reveal, one hash over all moves goes to the chain. From then on, nobody can alter a move unnoticed.';
 
 function rootSection({ state, now }: ChamberModel): Element {
   const { committed, commitSubmitted } = state.settlement;
   if (committed === null) {
     const sent = commitSubmitted.at(-1);
-    return h(
-      'section',
-      {},
-      h('h2', {}, 'Root'),
-      sent === undefined
-        ? h(
-            'p',
-            {},
-            'After the reveal, one hash over all moves goes to the chain. From then on, nobody can alter a move unnoticed.',
-          )
-        : h('p', {}, 'Sent in transaction ', hash(sent.txHash), '; the chain has not confirmed it yet.'),
-    );
+    if (sent === undefined) return section('Root', h('p', {}, BEFORE_COMMIT));
+    const transaction = hash(sent.txHash);
+    return section('Root', h('p', {}, 'Sent in transaction ', transaction, '; the chain has not confirmed it yet.'));
   }
-  return h(
-    'section',
-    {},
-    h('h2', {}, 'Root on the chain'),
+  const { eventCount } = committed;
+  const moves = eventCount === 1 ? 'this move is the one' : `these ${eventCount} moves are the ones`;
+  const meaning = `It proves that ${moves} committed on the chain: if one were altered, added or left out, the root would differ.`;
+  return section(
+    'Root on the chain',
     h(
       'dl',
       {},
@@ -300,11 +281,7 @@ function rootSection({ state, now }: ChamberModel): Element {
       h('dt', {}, 'Block'),
       h('dd', {}, `${committed.blockNumber}, `, time(instantOf(committed.committedAt), now)),
     ),
-    h(
-      'p',
-      {},
-      `It proves that ${committed.eventCount === 1 ? 'this move is the one' : `these ${committed.eventCount} moves are the ones`} committed on the chain: if one were altered, added or left out, the root would differ.`,
-    ),
+    h('p', {}, meaning),
   );
 }
 
@@ -325,14 +302,10 @@ function memberSection(model: ChamberModel, phase: Phase): Element {
       turn?.turnOrder === order ? h('b', { class: 'badge' }, 'in turn') : labels.has(did) && shortDid(did),
     ),
   );
-  const empty = h('p', { class: 'empty' }, phase === 'LOBBY' ? 'Nobody has joined yet.' : 'Nobody joined.');
-  const heading = h('h2', {}, 'Members ', h('small', {}, members.length));
-  const list = h('ol', { class: 'members' }, ...rows);
-  return h(
-    'section',
-    {},
-    heading,
-    rows.length === 0 ? empty : list,
+  const none = empty(phase === 'LOBBY' ? 'Nobody has joined yet.' : 'Nobody joined.');
+  return section(
+    ['Members ', h('small', {}, members.length)],
+    rows.length === 0 ? none : h('ol', { class: 'members' }, ...rows),
     more(members.length - shown.length, 'member', `${state.chamberId}`),
   );
 }

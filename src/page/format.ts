@@ -1,5 +1,5 @@
 // Formats times, agents and hashes for people, in the service and in the browser.
-import { type Child, type Element, foreignBlock, h } from '../html/element.ts';
+import { type Child, type Element, foreign, foreignBlock, h } from '../html/element.ts';
 import { shortAgent } from '../vocabulary/short.ts';
 import { type Millis, type Phase, toTimestamp } from '../vocabulary/values.ts';
 
@@ -56,6 +56,48 @@ export function shortDid(did: string): Element {
 
 export function hash(text: string): Element {
   return h('code', { class: 'hash', title: text }, shortened(text));
+}
+
+export function ticker(text: string): Element {
+  return h('code', { class: 'ticker' }, text);
+}
+
+export function ideaName(name: string, isWithdrawn: boolean): Element {
+  return isWithdrawn ? h('s', {}, foreign(name)) : foreign(name);
+}
+
+export function facts(...children: readonly Child[]): Element {
+  return h('p', { class: 'facts' }, ...children);
+}
+
+export function empty(text: string): Element {
+  return h('p', { class: 'empty' }, text);
+}
+
+export function section(title: Child, ...children: readonly Child[]): Element {
+  return h('section', {}, h('h2', {}, title), ...children);
+}
+
+const BAR_WIDTH = 100;
+
+export interface Segment {
+  readonly size: number;
+  readonly class: string;
+  /** The radius of the corners. */
+  readonly rx?: number;
+}
+
+/** Draws the segments next to each other on a bar of the size `whole`. */
+export function bar(whole: number, segments: readonly Segment[]): Element {
+  let x = 0;
+  const rects = segments.map(({ size, ...attributes }) => {
+    const width = (BAR_WIDTH * size) / whole;
+    const rect = h('rect', { x, y: 0, width, height: 8, ...attributes });
+    x += width;
+    return rect;
+  });
+  const box = { viewBox: `0 0 ${BAR_WIDTH} 8`, preserveAspectRatio: 'none', 'aria-hidden': 'true' };
+  return h('svg', box, ...rects);
 }
 
 export function percent(bps: number): string {

@@ -2,7 +2,7 @@
 import type { ListedChamber } from '../../projections/views.ts';
 import { type Element, foreign, h } from '../html/element.ts';
 import { instantOf, type Millis, PHASES } from '../vocabulary/values.ts';
-import { PHASE_NAMES, plural, time, timeLeft } from './format.ts';
+import { empty, PHASE_NAMES, plural, section, time, timeLeft } from './format.ts';
 import { fileField } from './live-view.ts';
 
 export interface ListModel {
@@ -31,9 +31,9 @@ export function listView(model: ListModel): Element {
     h('div', { class: 'title' }, h('h1', {}, 'Chambers'), isLive && searchField()),
     h('p', { class: 'by' }, 'In a chamber, agents propose ideas, debate them in turn and divide shares among them.'),
     chambers.length === 0 && h('p', {}, 'No chamber yet: agents create them.'),
-    chambers.length > 0 && found.length === 0 && h('p', { class: 'empty' }, 'No chamber matches.'),
-    section('Open', open, model),
-    section('Past', past, model),
+    chambers.length > 0 && found.length === 0 && empty('No chamber matches.'),
+    listed('Open', open, model),
+    listed('Past', past, model),
     hasMore && oldest !== undefined && h('p', {}, h('a', { href: `?before=${oldest}`, rel: 'next' }, 'Older chambers')),
     isLive && h('p', {}, fileField()),
   );
@@ -44,10 +44,10 @@ function searchField(): Element {
   return h('label', { class: 'search' }, h('span', { class: 'hidden' }, 'Search chambers'), field);
 }
 
-function section(title: string, chambers: readonly ListedChamber[], model: ListModel): Element | false {
+function listed(title: string, chambers: readonly ListedChamber[], model: ListModel): Element | false {
   if (chambers.length === 0) return false;
-  const heading = h('h2', {}, title, ' ', h('small', {}, chambers.length));
-  return h('section', {}, heading, h('ul', { class: 'chambers' }, ...chambers.map((chamber) => row(chamber, model))));
+  const list = h('ul', { class: 'chambers' }, ...chambers.map((chamber) => row(chamber, model)));
+  return section([title, ' ', h('small', {}, chambers.length)], list);
 }
 
 function row({ chamberId, name, phase, phaseEndsAt, memberCount }: ListedChamber, { now, isLive }: ListModel): Element {

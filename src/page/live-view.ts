@@ -2,7 +2,7 @@
 import type { CheckName, CheckResult } from '../audit/report/findings.ts';
 import { type Attributes, type Element, foreign, h } from '../html/element.ts';
 import type { Hex } from '../vocabulary/values.ts';
-import { plural } from './format.ts';
+import { facts, plural } from './format.ts';
 
 export type Mark = 'waiting' | 'verified' | 'broken';
 
@@ -153,7 +153,7 @@ export function verifySection(chamberId: number, live: LiveModel | undefined): E
       {},
       h('summary', {}, 'What is checked'),
       h('ul', { class: 'checks' }, ...audit.results.map(check)),
-      h('p', { class: 'facts' }, LIMITS),
+      facts(LIMITS),
     ),
     fileField(),
     file === undefined && stateLink(audit),
@@ -179,12 +179,9 @@ function proofBadges({ results }: Audit): Element {
     const decided = checks.filter((result) => result.verdict === verdict);
     const reasons = decided.map(({ title, note }) => (note === null ? title : `${title} (${note})`));
     const [sign] = MARKS[SIGNS[verdict]];
-    return h(
-      'li',
-      { class: `proof ${SIGNS[verdict]}`, title: [verdict, ...reasons].join(': ') },
-      h('span', { role: 'img', 'aria-label': verdict }, sign),
-      ` ${label}`,
-    );
+    const picture = h('span', { role: 'img', 'aria-label': verdict }, sign);
+    const words = [verdict, ...reasons].join(': ');
+    return h('li', { class: `proof ${SIGNS[verdict]}`, title: words }, picture, ` ${label}`);
   });
   return h('ul', { class: 'proofs', 'aria-label': 'Proofs' }, ...badges);
 }
@@ -213,21 +210,13 @@ const FINDINGS_SHOWN_MAX = 5;
 
 function finding({ title, findings, counts }: ShownCheck): Element {
   const shown = findings.slice(0, FINDINGS_SHOWN_MAX);
-  const links = shown.map(({ eventIds, sentence }) =>
-    h(
-      'li',
-      {},
-      foreign(sentence),
-      ...eventIds.slice(0, FINDINGS_SHOWN_MAX).map((id) => [' ', h('a', { href: `#e${id}` }, `#${id}`)]),
-    ),
-  );
+  const items = shown.map(({ eventIds, sentence }) => {
+    const links = eventIds.slice(0, FINDINGS_SHOWN_MAX).map((id) => [' ', h('a', { href: `#e${id}` }, `#${id}`)]);
+    return h('li', {}, foreign(sentence), links);
+  });
   const rest = counts.broken - shown.length;
-  return h(
-    'li',
-    {},
-    h('b', {}, `Broken: ${title}`),
-    h('ul', {}, ...links, rest > 0 && h('li', {}, `and ${rest} more`)),
-  );
+  const more = rest > 0 && h('li', {}, `and ${rest} more`);
+  return h('li', {}, h('b', {}, `Broken: ${title}`), h('ul', {}, ...items, more));
 }
 
 const SIGNS = { verified: 'verified', broken: 'broken', undecided: 'waiting', 'not evaluated': 'waiting' } as const;
@@ -235,37 +224,22 @@ const SIGNS = { verified: 'verified', broken: 'broken', undecided: 'waiting', 'n
 function check({ title, verdict, counts, note }: ShownCheck): Element {
   const count = counts.verified + counts.broken;
   const numbers = count > 0 ? ` (${count})` : '';
-  return h(
-    'li',
-    {},
-    eventMark(SIGNS[verdict]),
-    ' ',
-    title,
-    numbers,
-    note !== null && h('small', {}, ' ', foreign(note)),
-  );
+  const reason = note !== null && h('small', {}, ' ', foreign(note));
+  return h('li', {}, eventMark(SIGNS[verdict]), ' ', title, numbers, reason);
 }
 
 /** Submitting the form reloads the page with a policy that allows the RPC's origin. */
 function chainForm({ chain, audit }: LiveModel): Element {
   const results = audit.results.filter(({ name }) => name === 'contract' || name === 'claims' || name === 'balances');
+  const rpc = field('RPC', { name: 'rpc', type: 'url', value: chain?.rpc, placeholder: 'https://' });
+  const address = { value: chain?.registry, pattern: '0x[0-9a-fA-F]{40}', placeholder: '0x' };
   return h(
     'details',
     { class: 'chain', open: chain !== undefined },
     h('summary', {}, 'Ask the chain too'),
     chain && h('ul', { class: 'checks' }, ...results.map(check)),
-    h(
-      'form',
-      {},
-      field('RPC', { name: 'rpc', type: 'url', value: chain?.rpc, placeholder: 'https://' }),
-      field('Registry', { name: 'registry', value: chain?.registry, pattern: '0x[0-9a-fA-F]{40}', placeholder: '0x' }),
-      h('button', {}, 'Ask'),
-    ),
-    h(
-      'p',
-      { class: 'facts' },
-      'Your browser asks the RPC itself. Take both from a source that you trust, not from this page.',
-    ),
+    h('form', {}, rpc, field('Registry', { name: 'registry', ...address }), h('button', {}, 'Ask')),
+    facts('Your browser asks the RPC itself. Take both from a source that you trust, not from this page.'),
   );
 }
 
@@ -278,11 +252,7 @@ function witnessForm({ witnesses }: LiveModel): Element {
     { class: 'witnesses', open: witnesses.length > 0 },
     h('summary', {}, 'Name witnesses'),
     h('form', {}, keys, h('button', {}, 'Check')),
-    h(
-      'p',
-      { class: 'facts' },
-      'Verifier keys, separated by spaces. Take them from a source that you trust, not from this page.',
-    ),
+    facts('Verifier keys, separated by spaces. Take them from a source that you trust, not from this page.'),
   );
 }
 
@@ -294,7 +264,7 @@ function stateLink({ size, root }: Audit): Element | false {
   if (root === null) return false;
   const [moves, were] = size === 1 ? ['this move', 'it was'] : [`these ${size} moves`, 'they were'];
   const link = h('a', { href: `?size=${size}&root=${root}` }, `Link to ${moves}`);
-  return h('p', { class: 'facts' }, link, `: it shows a later visitor whether ${were} changed.`);
+  return facts(link, `: it shows a later visitor whether ${were} changed.`);
 }
 
 /** A file can also be dropped anywhere on the page. */

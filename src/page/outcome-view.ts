@@ -3,7 +3,22 @@ import { type OutcomeIdea, type OutcomeView, outcomeOf, outcomeText } from '../.
 import { type Child, type Element, foreign, h } from '../html/element.ts';
 import { BPS_TOTAL, instantOf } from '../vocabulary/values.ts';
 import type { ChamberModel } from './chamber-model.ts';
-import { agent, COLOURS, folded, hash, more, plural, shownRows, time } from './format.ts';
+import {
+  agent,
+  bar,
+  COLOURS,
+  empty,
+  facts,
+  folded,
+  hash,
+  ideaName,
+  more,
+  plural,
+  type Segment,
+  shownRows,
+  ticker,
+  time,
+} from './format.ts';
 import { outcomeCsv } from './outcome-csv.ts';
 
 /** Returns undefined until the chamber is settled. */
@@ -17,13 +32,13 @@ export function outcomeSection(model: ChamberModel, outcome: OutcomeView): Eleme
   const shares = `${revealed} of ${plural(members.length, 'member')} revealed an allocation${
     revealed < committed ? `, ${committed - revealed} committed to one and did not` : ''
   }.`;
-  const facts = `${members.length === 0 ? 'Nobody joined.' : shares} Settled by event ${lastEventId}, on the chain since `;
+  const summary = `${members.length === 0 ? 'Nobody joined.' : shares} Settled by event ${lastEventId}, on the chain since `;
   return h(
     'section',
     { class: 'outcome', 'aria-labelledby': 'outcome' },
     h('h2', { id: 'outcome' }, 'Outcome ', h('small', {}, ...downloads(model, outcome))),
     ...ideas(model, outcome),
-    h('p', { class: 'facts' }, facts, time(instantOf(endedAt), model.now), '.'),
+    facts(summary, time(instantOf(endedAt), model.now), '.'),
     more(outcome.ideas.length - shownRows(model, outcome.ideas).length, 'idea', `${chamberId}/outcome`),
   );
 }
@@ -51,7 +66,7 @@ function dataUrl(type: string, text: string): string {
 }
 
 function ideas(model: ChamberModel, outcome: OutcomeView): readonly Child[] {
-  if (outcome.ideas.length === 0) return [h('p', { class: 'empty' }, 'No idea was proposed.')];
+  if (outcome.ideas.length === 0) return [empty('No idea was proposed.')];
   const whole = BPS_TOTAL * Math.max(1, outcome.revealed);
   const segments = segmentsOf(model, outcome);
   const row = (idea: OutcomeIdea) =>
@@ -61,9 +76,9 @@ function ideas(model: ChamberModel, outcome: OutcomeView): readonly Child[] {
       h(
         'th',
         { scope: 'row' },
-        h('code', { class: 'ticker' }, idea.ticker),
+        ticker(idea.ticker),
         ' ',
-        idea.withdrawn ? h('s', {}, foreign(idea.name)) : foreign(idea.name),
+        ideaName(idea.name, idea.withdrawn),
         h('span', { class: 'facts' }, 'by ', agent(idea.proposer, model)),
       ),
       ...share(idea.totalBps, whole, segments(idea)),
@@ -76,7 +91,7 @@ function ideas(model: ChamberModel, outcome: OutcomeView): readonly Child[] {
     'tr',
     { class: 'abstained' },
     h('th', { scope: 'row' }, 'Abstained'),
-    ...share(outcome.abstainedBps, whole, [{ bps: outcome.abstainedBps, colour: 'none' }]),
+    ...share(outcome.abstainedBps, whole, [{ size: outcome.abstainedBps, class: 'cnone' }]),
     h('td', {}),
     h('td', {}),
   );
@@ -102,49 +117,40 @@ function withRow(whole: Element, row: Element): Element {
   return { ...whole, children: [head, { ...body, children: [...body.children, row] }] };
 }
 
-interface Segment {
-  readonly bps: number;
-  /** The colour of the member that allocated the share. */
-  readonly colour: string;
-}
-
-const BAR_WIDTH = 100;
-
 /** `whole` is the total that the members that revealed could allocate. */
 function share(bps: number, whole: number, segments: readonly Segment[]): readonly Element[] {
-  let x = 0;
-  const rects = segments.map((segment) => {
-    const width = (BAR_WIDTH * segment.bps) / whole;
-    const rect = h('rect', { x, y: 0, width, height: 8, class: `c${segment.colour}` });
-    x += width;
-    return rect;
-  });
-  const bar = h('svg', { viewBox: `0 0 ${BAR_WIDTH} 8`, preserveAspectRatio: 'none', 'aria-hidden': 'true' }, ...rects);
-  return [h('td', { class: 'picture' }, bar), h('td', { class: 'percent' }, `${((100 * bps) / whole).toFixed(1)} %`)];
+  const words = `${((100 * bps) / whole).toFixed(1)} %`;
+  return [h('td', { class: 'picture' }, bar(whole, segments)), h('td', { class: 'percent' }, words)];
 }
 
 /** With more segments in total, the service's page does not divide the bars. */
 const SEGMENTS_MAX = 4_096;
 
-/** Returns a function from an idea to its allocations, in turn order. */
+/** Returns a function from an idea to its allocations, in turn order and in the colours of the members. */
 function segmentsOf({ state: { members, reveals }, live }: ChamberModel, { ideas }: OutcomeView) {
   if (live === undefined && reveals.size * ideas.length > SEGMENTS_MAX) {
-    return ({ totalBps }: OutcomeIdea): readonly Segment[] => [{ bps: totalBps, colour: 'none' }];
+    return ({ totalBps }: OutcomeIdea): readonly Segment[] => [{ size: totalBps, class: 'cnone' }];
   }
   const byIdea = new Map<string, Segment[]>(ideas.map(({ ideaId }) => [ideaId, []]));
   for (const [order, did] of members.entries()) {
     for (const { ideaId, bps } of reveals.get(did)?.allocations ?? []) {
-      if (bps > 0) byIdea.get(ideaId)?.push({ bps, colour: String(order % COLOURS) });
+      if (bps > 0) byIdea.get(ideaId)?.push({ size: bps, class: `c${order % COLOURS}` });
     }
   }
   return ({ ideaId }: OutcomeIdea): readonly Segment[] => byIdea.get(ideaId) ?? [];
 }
 
-function resultOf({ state, live }: ChamberModel, idea: OutcomeIdea): readonly Child[] {
-  const { ticker, tokenAddress, failure, graduated, withdrawn } = idea;
+function resultOf(model: ChamberModel, idea: OutcomeIdea): readonly Child[] {
+  const { tokenAddress, failure, graduated, withdrawn } = idea;
   if (withdrawn) return [h('span', { class: 'facts' }, 'withdrawn')];
   if (!graduated) return [h('span', { class: 'facts' }, 'did not graduate')];
   if (tokenAddress === null) return ['no token: ', foreign(failure ?? '')];
-  const href = `../ideas/${encodeURIComponent(ticker)}?chamberId=${state.chamberId}`;
-  return ['token ', live?.file === undefined ? h('a', { href }, hash(tokenAddress)) : hash(tokenAddress)];
+  return ['token ', tokenLink(model, idea.ticker, tokenAddress)];
+}
+
+export function tokenLink({ state, live }: ChamberModel, symbol: string, tokenAddress: string): Element {
+  const address = hash(tokenAddress);
+  const href = `../ideas/${encodeURIComponent(symbol)}?chamberId=${state.chamberId}`;
+  // A file may come from another service.
+  return live?.file === undefined ? h('a', { href }, address) : address;
 }

@@ -7,7 +7,7 @@ import { type ChamberEvent, fromLine, isMove } from '../vocabulary/events.ts';
 import { unreachable } from '../vocabulary/unreachable.ts';
 import { instantOf, type JsonObject, type JsonValue, PHASES, type Phase } from '../vocabulary/values.ts';
 import type { ChamberModel } from './chamber-model.ts';
-import { agent, hash, PHASE_NAMES, percent, time } from './format.ts';
+import { agent, empty, facts, hash, PHASE_NAMES, percent, ticker, time } from './format.ts';
 import { eventMark, type LiveModel } from './live-view.ts';
 
 /** Limits the transcript in the service's page. */
@@ -56,7 +56,7 @@ export function transcriptSection(chamber: ChamberModel): Element {
     'section',
     { class: 'transcript' },
     h('h2', {}, 'Transcript', events.length > CHUNK_EVENTS && h('small', {}, ' ', latest, panels)),
-    first > 1 && h('p', { class: 'facts' }, `The last events, from number ${first}. `, allLines),
+    first > 1 && facts(`The last events, from number ${first}. `, allLines),
     ...chunks,
     ...emptyPhase(model),
   );
@@ -79,7 +79,7 @@ function emptyPhase(model: ChamberModel): readonly Child[] {
   const { state, events, now } = model;
   const [last, phase] = [events.at(-1), phaseAt(state, now)];
   if (last === undefined || PHASES.indexOf(phaseOf(last, model)) >= PHASES.indexOf(phase)) return [];
-  return [divider(phase), h('p', { class: 'empty' }, isClosed(state, now) ? 'Nothing.' : 'Nothing yet.')];
+  return [divider(phase), empty(isClosed(state, now) ? 'Nothing.' : 'Nothing yet.')];
 }
 
 function divider(phase: Phase): Element {
@@ -205,9 +205,7 @@ function describeEvent(event: ChamberEvent, model: ChamberModel): readonly Child
     case 'chamber.admitted':
       return [action('admitted ', agent(event.payload.did, model))];
     case 'chamber.proposed':
-      return [
-        action('proposed ', h('code', { class: 'ticker' }, event.payload.ticker), ' ', foreign(event.payload.name)),
-      ];
+      return [action('proposed ', ticker(event.payload.ticker), ' ', foreign(event.payload.name))];
     case 'chamber.debated': {
       const { ideaId, comment, refinement, replyTo, stance } = event.payload;
       return [
@@ -216,7 +214,7 @@ function describeEvent(event: ChamberEvent, model: ChamberModel): readonly Child
             'p',
             { class: 'about' },
             replyTo !== undefined && ['in reply to ', eventLink(replyTo, model), ' '],
-            ideaId !== null && [stance === undefined ? 'on ' : `${stance} `, ticker(ideaId, state)],
+            ideaId !== null && [stance === undefined ? 'on ' : `${stance} `, tickerOf(ideaId, state)],
           ),
         foreignBlock(comment),
         refinement != null && refinementView(refinement, event, model),
@@ -225,12 +223,17 @@ function describeEvent(event: ChamberEvent, model: ChamberModel): readonly Child
     case 'chamber.amended': {
       const { ideaId, version, name, description } = event.payload;
       return [
-        action('amended ', ticker(ideaId, state), `, version ${version}`, name !== undefined && [': ', foreign(name)]),
+        action(
+          'amended ',
+          tickerOf(ideaId, state),
+          `, version ${version}`,
+          name !== undefined && [': ', foreign(name)],
+        ),
         description !== undefined && foreignBlock(description),
       ];
     }
     case 'chamber.withdrawn':
-      return [action('withdrew ', ticker(event.payload.ideaId, state))];
+      return [action('withdrew ', tickerOf(event.payload.ideaId, state))];
     case 'chamber.started':
       return [action('started the chamber')];
     case 'chamber.passed':
@@ -240,7 +243,7 @@ function describeEvent(event: ChamberEvent, model: ChamberModel): readonly Child
     case 'allocation.revealed': {
       const parts = event.payload.allocations.map(({ ideaId, bps }, index) => [
         `${index === 0 ? '' : ','} ${percent(bps)} `,
-        ticker(ideaId, state),
+        tickerOf(ideaId, state),
       ]);
       return [action('revealed an allocation:', parts.length === 0 ? ' nothing allocated' : parts)];
     }
@@ -250,12 +253,12 @@ function describeEvent(event: ChamberEvent, model: ChamberModel): readonly Child
       return [action('the chain holds the root ', hash(event.payload.merkleRoot))];
     case 'relay.deploy_submitted':
       return [
-        action('sent the deployment of ', ticker(event.payload.ideaId, state), ' in ', hash(event.payload.txHash)),
+        action('sent the deployment of ', tickerOf(event.payload.ideaId, state), ' in ', hash(event.payload.txHash)),
       ];
     case 'idea.deployed':
-      return [action(ticker(event.payload.ideaId, state), ' is deployed at ', hash(event.payload.tokenAddress))];
+      return [action(tickerOf(event.payload.ideaId, state), ' is deployed at ', hash(event.payload.tokenAddress))];
     case 'idea.deploy_failed':
-      return [action(ticker(event.payload.ideaId, state), ' was not deployed: ', foreign(event.payload.reason))];
+      return [action(tickerOf(event.payload.ideaId, state), ' was not deployed: ', foreign(event.payload.reason))];
     default:
       return unreachable(event);
   }
@@ -269,11 +272,11 @@ const LINE_CHARS_MAX = 80;
 
 function refinementView(refinement: JsonObject, { eventId }: ChamberEvent, { state, live }: ChamberModel): Element {
   const stance = stanceOf(refinement);
-  if (stance !== undefined) return h('p', { class: 'facts' }, 'stance: ', foreign(stance));
+  if (stance !== undefined) return facts('stance: ', foreign(stance));
   const isShort = indentedChars(refinement) <= INDENTED_CHARS_MAX;
   const text = JSON.stringify(refinement, null, isShort ? INDENT : 0);
   if (text.length <= LINE_CHARS_MAX) {
-    return h('p', { class: 'facts' }, 'refinement ', h('code', { class: 'refinement', dir: 'auto' }, text));
+    return facts('refinement ', h('code', { class: 'refinement', dir: 'auto' }, text));
   }
   const shown = isShort ? text : text.slice(0, REFINEMENT_CHARS_MAX).toWellFormed();
   const href = `${state.chamberId}/events?after=${eventId - 1}&limit=1`;
@@ -284,9 +287,7 @@ function refinementView(refinement: JsonObject, { eventId }: ChamberEvent, { sta
     h('summary', {}, 'Refinement'),
     h('pre', { dir: 'auto' }, shown, isCut && ' […]'),
     // A file may come from another service.
-    isCut &&
-      live?.file === undefined &&
-      h('p', { class: 'facts' }, h('a', { href }, 'All of it, in the line of the log')),
+    isCut && live?.file === undefined && facts(h('a', { href }, 'All of it, in the line of the log')),
   );
 }
 
@@ -314,6 +315,6 @@ function action(...children: readonly Child[]): Element {
   return h('p', { class: 'act' }, ...children);
 }
 
-function ticker(ideaId: string, { ideas }: ChamberState): Element {
-  return h('code', { class: 'ticker' }, ideas.find((idea) => idea.ideaId === ideaId)?.ticker ?? ideaId);
+function tickerOf(ideaId: string, { ideas }: ChamberState): Element {
+  return ticker(ideas.find((idea) => idea.ideaId === ideaId)?.ticker ?? ideaId);
 }
