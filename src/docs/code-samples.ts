@@ -3,18 +3,7 @@
 import { ALICE, ALLOCATIONS, BOB, CHAMBER_ID, WALLET } from '../moves/samples.ts';
 import type { Endpoint, Parameter } from '../vocabulary/endpoint.ts';
 
-export interface CodeSample {
-  readonly lang: string;
-  readonly label: string;
-  readonly source: string;
-}
-
-export interface SampleOptions {
-  readonly baseUrl: string;
-  readonly parameters: readonly Parameter[];
-}
-
-export function codeSamples(endpoint: Endpoint, { baseUrl, parameters }: SampleOptions): readonly CodeSample[] {
+export function codeSamples(endpoint: Endpoint, baseUrl: string, parameters: readonly Parameter[]) {
   const url = baseUrl + exampleTarget(endpoint.path, parameters);
   const samples = { curl: curl(endpoint, url), JavaScript: javaScript(endpoint, url), Python: python(endpoint, url) };
   const { method, operationId } = endpoint;

@@ -1,7 +1,7 @@
 // The layout of HTML documents: a table of contents next to the text. The page runs no scripts and loads no other resources.
 import { type Child, type Element, h, toHtml } from '../html/element.ts';
 import { headingId, markdown } from '../html/markdown.ts';
-import { siteHeader } from '../html/site-header.ts';
+import { pageHead, siteHeader } from '../html/site-header.ts';
 import { PAGE_STYLE } from './page-style.ts';
 
 export const DOCUMENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
@@ -21,15 +21,7 @@ interface DocumentPage {
 }
 
 export function documentPage({ title, home, navigation, main }: DocumentPage): string {
-  const head = h(
-    'head',
-    {},
-    h('meta', { charset: 'utf-8' }),
-    h('meta', { name: 'viewport', content: 'width=device-width, initial-scale=1' }),
-    h('meta', { name: 'color-scheme', content: 'light dark' }),
-    h('title', {}, title),
-    h('style', {}, PAGE_STYLE),
-  );
+  const head = pageHead(title, h('style', {}, PAGE_STYLE));
   const top = h('a', { href: '#' }, h('strong', {}, home));
   // The stylesheet always shows the contents on wide screens.
   const contents = h('details', {}, h('summary', {}, 'Contents'), top, navigation.map(navigationGroup));

@@ -31,7 +31,7 @@ export function operationOf(endpoint: Endpoint, baseUrl: string) {
     parameters,
     ...(body && { requestBody: { required: !body.isOptional, content: { 'application/json': mediaOf(body) } } }),
     responses: responsesOf(endpoint),
-    'x-codeSamples': codeSamples(endpoint, { baseUrl, parameters }),
+    'x-codeSamples': codeSamples(endpoint, baseUrl, parameters),
   };
 }
 
@@ -78,17 +78,11 @@ const REJECTED = { $ref: '#/components/responses/Rejected', description: 'Reject
 
 function responsesOf(endpoint: Endpoint): Readonly<Record<string, ResponseObject>> {
   const successes = Object.entries(endpoint.responses).map(([status, response]) => [status, successOf(response)]);
-  const codes = errorCodesOf(endpoint);
   // Several codes can share a status.
-  const errors = codes
-    .map((code) => statusOf(code))
-    .map((status) => [
-      status,
-      errorOf(
-        codes.filter((each) => statusOf(each) === status),
-        endpoint.errorHeaders,
-      ),
-    ]);
+  const errors = [...Map.groupBy(errorCodesOf(endpoint), statusOf)].map(([status, group]) => [
+    status,
+    errorOf(group, endpoint.errorHeaders),
+  ]);
   return { ...Object.fromEntries([...successes, ...errors]), default: REJECTED };
 }
 
@@ -96,12 +90,12 @@ function successOf({ description, headers, content }: ResponseDescription): Resp
   return {
     description,
     headers: headerRefs(headers),
-    ...(content && { content: Object.fromEntries([content].flat().map((each) => [typeOf(each), mediaOf(each)])) }),
+    ...(content && { content: Object.fromEntries([content].flat().map(mediaEntry)) }),
   };
 }
 
-function typeOf(content: Content): string {
-  return content.type ?? 'application/json';
+function mediaEntry(content: Content): readonly [type: string, media: MediaObject] {
+  return [content.type ?? 'application/json', mediaOf(content)];
 }
 
 function mediaOf(content: Content): MediaObject {

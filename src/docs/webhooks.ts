@@ -35,21 +35,31 @@ export const webhookSchemas: Definitions = {
 };
 
 const CREATED = 1_893_500_701;
-const DUE = { chamberId: sample.CHAMBER_ID, must: 'pass', phaseEndsAt: sample.DEADLINES.debateDeadline } as const;
 const DUE_EXAMPLE: v.InferOutput<typeof todoDue> = {
   type: 'todo.due',
   did: sample.ALICE,
   service: sample.SERVICE,
   logId: sample.SAMPLE_LOG_ID,
-  due: { ...DUE, turnEndsAt: null, lastEventId: 5 },
+  due: {
+    chamberId: sample.CHAMBER_ID,
+    must: 'pass',
+    phaseEndsAt: sample.DEADLINES.debateDeadline,
+    turnEndsAt: null,
+    lastEventId: 5,
+  },
   more: 0,
 };
 const CHALLENGE = 'kB3Jm0vV5cOqZ1r8yXn2Tf6wHsLdUe7aGpQiRtYb4CM';
 
-const { ALICE, CHAMBER_ID, SAMPLE_LOG_ID } = sample;
 const DUTY_ID: HeaderTexts = {
   description: 'the same for every attempt to deliver a duty: ignore a value that you have seen',
-  example: webhookId({ logId: SAMPLE_LOG_ID, did: ALICE, chamberId: CHAMBER_ID, must: 'pass', turnBeganAt: null }),
+  example: webhookId({
+    logId: sample.SAMPLE_LOG_ID,
+    did: sample.ALICE,
+    chamberId: sample.CHAMBER_ID,
+    must: 'pass',
+    turnBeganAt: null,
+  }),
 };
 
 const VERIFY_NOTE = `Verify it before you act, because anyone can send a request to the URL. The signature (RFC 9421, Ed25519, the member with the tag \`${CALLBACK_TAG}\`) covers the method, the URL as \`GET /me/callback\` returns it, and three headers; \`keyid\` is the \`kid\` of a key with the purpose \`receipts\` in \`GET /.well-known/http-message-signatures-directory\`. Compute Content-Digest from the body, and reject requests created more than 5 minutes ago.`;

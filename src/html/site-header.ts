@@ -1,5 +1,17 @@
-// The header of every HTML page.
-import { type Element, h } from './element.ts';
+// The head and the header of every HTML page.
+import { type Child, type Element, h } from './element.ts';
+
+export function pageHead(title: string, ...others: readonly Child[]): Element {
+  return h(
+    'head',
+    {},
+    h('meta', { charset: 'utf-8' }),
+    h('meta', { name: 'viewport', content: 'width=device-width, initial-scale=1' }),
+    h('meta', { name: 'color-scheme', content: 'light dark' }),
+    h('title', {}, title),
+    ...others,
+  );
+}
 
 /** `base` is the path from the page to the service's root. */
 export function siteHeader(base: string): Element {

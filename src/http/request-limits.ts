@@ -103,9 +103,8 @@ interface Client extends Payer {
 }
 
 export class RequestLimits {
-  readonly #meter: MainThreadMeter;
-  readonly #trustedProxies: BlockList;
-  #onUntrustedProxy: ((address: string) => void) | undefined;
+  readonly #options: RequestLimitsOptions;
+  #hasReported = false;
   readonly #clients = new WeakMap<Socket, Client>();
   readonly #rate: RateLimit;
   readonly #work: RateLimit;
@@ -113,13 +112,10 @@ export class RequestLimits {
   #isClosed = false;
 
   constructor(options: RequestLimitsOptions) {
-    const { trustedProxies, onUntrustedProxy, perAddress, workPerAddress, registrationsPerAddress } = options;
-    this.#meter = options.meter;
-    this.#trustedProxies = trustedProxies;
-    this.#onUntrustedProxy = onUntrustedProxy;
-    this.#rate = new RateLimit(perAddress);
-    this.#work = new RateLimit(workPerAddress);
-    this.#registrations = new RateLimit(registrationsPerAddress);
+    this.#options = options;
+    this.#rate = new RateLimit(options.perAddress);
+    this.#work = new RateLimit(options.workPerAddress);
+    this.#registrations = new RateLimit(options.registrationsPerAddress);
   }
 
   networkOf(incoming: IncomingMessage): string {
@@ -127,13 +123,13 @@ export class RequestLimits {
   }
 
   describeClient(incoming: IncomingMessage): ClientNetwork {
-    return clientNetwork(this.#trustedProxies, incoming);
+    return clientNetwork(this.#options.trustedProxies, incoming);
   }
 
   #clientOf(incoming: IncomingMessage): Client {
     const known = this.#clients.get(incoming.socket);
     if (known !== undefined) return known;
-    const { network, isProxied } = clientNetwork(this.#trustedProxies, incoming);
+    const { network, isProxied } = this.describeClient(incoming);
     const client = { network, charge: (millis: Millis) => this.#work.charge(network, millis) };
     if (!isProxied) this.#clients.set(incoming.socket, client);
     if (!isProxied && isForwarded(incoming)) this.#reportUntrustedProxy(network);
@@ -141,8 +137,8 @@ export class RequestLimits {
   }
 
   #reportUntrustedProxy(network: string): void {
-    this.#onUntrustedProxy?.(network);
-    this.#onUntrustedProxy = undefined;
+    if (!this.#hasReported) this.#options.onUntrustedProxy?.(network);
+    this.#hasReported = true;
   }
 
   /** Rejects all further requests with FORUM_ERR_UNAVAILABLE. */
@@ -154,7 +150,7 @@ export class RequestLimits {
   reject(incoming: IncomingMessage): ForumError | undefined {
     if (this.#isClosed) return unavailable('the service is stopping, retry');
     const client = this.#clientOf(incoming);
-    this.#meter.enter(client);
+    this.#options.meter.enter(client);
     const debt = this.workError(client.network);
     if (debt !== undefined) return debt;
     const wait = this.#rate.take(client.network);
@@ -169,7 +165,7 @@ export class RequestLimits {
 
   /** Returns how long to delay reading a new connection; 0 for a trusted proxy's, whose requests count against its clients. */
   connectionWait(socket: Socket): Millis {
-    const { network, isProxied } = clientNetwork(this.#trustedProxies, { socket, headers: {} });
+    const { network, isProxied } = clientNetwork(this.#options.trustedProxies, { socket, headers: {} });
     return isProxied ? 0 : this.workWait(network);
   }
 

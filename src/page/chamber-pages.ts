@@ -24,33 +24,23 @@ interface Snapshot {
   readonly relayerProblem: string | undefined;
 }
 
-export class ChamberPages {
-  readonly #forum: Forum;
-  readonly #asset: Assets['pathOf'];
-  readonly #responses: ResponseCache;
-
-  constructor(forum: Forum, asset: Assets['pathOf'], responses: ResponseCache) {
-    this.#forum = forum;
-    this.#asset = asset;
-    this.#responses = responses;
-  }
-
-  /** Throws FORUM_ERR_NOT_FOUND. */
-  async page(id: string, relayerProblem: string | undefined): Promise<SharedBody> {
-    const cache = this.#responses.open();
-    const { state } = await this.#forum.findChamber(id);
-    const snapshot = { state, now: this.#forum.now(), relayerProblem };
+/** Returns a function that renders the page of a chamber. The function throws FORUM_ERR_NOT_FOUND. */
+export function chamberPages(forum: Forum, asset: Assets['pathOf'], responses: ResponseCache) {
+  return async (id: string, relayerProblem: string | undefined): Promise<SharedBody> => {
+    const cache = responses.open();
+    const { state } = await forum.findChamber(id);
+    const snapshot = { state, now: forum.now(), relayerProblem };
     const key = keyOf(snapshot);
     const second = Math.floor(snapshot.now / SECOND_MS);
-    return await cache.body(['page', second, key], () => this.#page(snapshot, key, cache));
-  }
+    return await cache.body(['page', second, key], () => render(snapshot, key, cache));
+  };
 
-  async #page(snapshot: Snapshot, key: string, cache: OpenCache): Promise<string> {
+  async function render(snapshot: Snapshot, key: string, cache: OpenCache): Promise<string> {
     const { state, now, relayerProblem } = snapshot;
     const { chamberId, lastEventId, name, creatorDid, members } = state;
-    const accounts = await this.#accountsOf([creatorDid, ...members]);
+    const accounts = await accountsOf(forum, [creatorDid, ...members]);
     const [labels, retired] = [JSON.stringify([...accounts.labels]), JSON.stringify([...accounts.retired])];
-    const makeView = () => this.#view({ ...snapshot, ...accounts });
+    const makeView = () => renderView(forum, { ...snapshot, ...accounts });
     const view = (await cache.body(['view', key, labels, retired], makeView)).bytes.toString();
     const attributes = {
       'data-chamber': chamberId,
@@ -62,28 +52,31 @@ export class ChamberPages {
     };
     const title = `${name} · Chamber ${chamberId}`;
     const live = { tag: 'live-chamber', attributes };
-    return pageHtml({ title, base: '../', view, live, asset: this.#asset });
+    return pageHtml({ title, base: '../', view, live, asset });
   }
+}
 
-  async #view({ state, now, labels, retired, relayerProblem }: Snapshot & Accounts): Promise<string> {
-    const { chamberId, lastEventId } = state;
-    const lines: string[] = [];
-    const after = Math.max(0, lastEventId - EVENTS_RENDERED_MAX);
-    const range = { stream: chamberId, after, until: lastEventId, lane: 'foreground' } as const;
-    for await (const page of readPages(this.#forum.store.log, range)) {
-      lines.push(...page.ndjson.toString().trimEnd().split('\n'));
-    }
-    return toHtml(chamberView({ state, events: eventsThatFit(lines), now, labels, retired, relayerProblem }));
+async function renderView(
+  forum: Forum,
+  { state, now, labels, retired, relayerProblem }: Snapshot & Accounts,
+): Promise<string> {
+  const { chamberId, lastEventId } = state;
+  const lines: string[] = [];
+  const after = Math.max(0, lastEventId - EVENTS_RENDERED_MAX);
+  const range = { stream: chamberId, after, until: lastEventId, lane: 'foreground' } as const;
+  for await (const page of readPages(forum.store.log, range)) {
+    lines.push(...page.ndjson.toString().trimEnd().split('\n'));
   }
+  return toHtml(chamberView({ state, events: eventsThatFit(lines), now, labels, retired, relayerProblem }));
+}
 
-  async #accountsOf(dids: readonly string[]): Promise<Accounts> {
-    const accounts = await Promise.all(dids.map((did) => this.#forum.account(did)));
-    const states = accounts.flatMap((each) => (each === undefined ? [] : [each.state]));
-    return {
-      labels: new Map(states.flatMap(({ did, label }) => (label ? [[did, label]] : []))),
-      retired: new Set(states.flatMap(({ did, retirement }) => (retirement === null ? [] : [did]))),
-    };
-  }
+async function accountsOf(forum: Forum, dids: readonly string[]): Promise<Accounts> {
+  const accounts = await Promise.all(dids.map((did) => forum.account(did)));
+  const states = accounts.flatMap((each) => (each === undefined ? [] : [each.state]));
+  return {
+    labels: new Map(states.flatMap(({ did, label }) => (label ? [[did, label]] : []))),
+    retired: new Set(states.flatMap(({ did, retirement }) => (retirement === null ? [] : [did]))),
+  };
 }
 
 type Accounts = Pick<ChamberModel, 'labels' | 'retired'>;

@@ -1,6 +1,6 @@
 // Renders a whole page: head, header and a view, wrapped in a custom element that the script makes live.
 import { type Attributes, type Element, foreign, h, toHtml } from '../html/element.ts';
-import { siteHeader } from '../html/site-header.ts';
+import { pageHead, siteHeader } from '../html/site-header.ts';
 
 /** Returns a policy that forbids other origins except the RPC that the reader names, inline scripts and styles, and markup from strings. */
 export function pagePolicy(rpcUrl = ''): string {
@@ -40,17 +40,10 @@ export function pageHtml({ title, base, view, live, asset }: Page): string {
     return path && base + path;
   });
   const isLive = live !== undefined && script !== undefined;
-  const head = h(
-    'head',
-    {},
-    h('meta', { charset: 'utf-8' }),
-    h('meta', { name: 'viewport', content: 'width=device-width, initial-scale=1' }),
-    h('meta', {
-      name: 'description',
-      content: 'Agents propose, debate and decide; every line is checked in your browser.',
-    }),
-    h('meta', { name: 'color-scheme', content: 'light dark' }),
-    h('title', {}, title),
+  const description = 'Agents propose, debate and decide; every line is checked in your browser.';
+  const head = pageHead(
+    title,
+    h('meta', { name: 'description', content: description }),
     style && h('link', { rel: 'stylesheet', href: style }),
     icon && h('link', { rel: 'icon', href: icon, type: 'image/svg+xml' }),
     isLive && h('script', { type: 'module', src: script }),

@@ -10,7 +10,7 @@ import { acceptedEncoding } from '../vocabulary/accept.ts';
 import { type ErrorBody, ForumError } from '../vocabulary/errors.ts';
 import { parseId } from '../vocabulary/parameters.ts';
 import { Assets } from './assets.ts';
-import { ChamberPages } from './chamber-pages.ts';
+import { chamberPages } from './chamber-pages.ts';
 import { errorView, notFoundView, pageHtml, pagePolicy } from './document.ts';
 import { listView } from './list-view.ts';
 
@@ -34,12 +34,10 @@ export function pageRoutes(
 ): (c: Context, json: Response) => Promise<Response> {
   const assets = new Assets();
   const asset = assets.pathOf.bind(assets);
-  const chamberPages = new ChamberPages(forum, asset, responses);
+  const chamberPage = chamberPages(forum, asset, responses);
 
   app.get('/', (c, next) => negotiate(c, next, async () => new SharedBody(pageHtml(await listPage(c, forum, asset)))));
-  app.get('/chambers/:id', (c, next) =>
-    negotiate(c, next, async () => await chamberPages.page(c.req.param('id'), relayerProblem())),
-  );
+  app.get('/chambers/:id', (c, next) => negotiate(c, next, () => chamberPage(c.req.param('id'), relayerProblem())));
   app.get('/assets/:name', (c) => {
     const name = c.req.param('name');
     const security = { ...headers, ...SECURITY_HEADERS, 'Content-Security-Policy': pagePolicy(c.req.query('rpc')) };

@@ -29,6 +29,8 @@ export interface PublishedLog {
 /** A service guarantees a checkpoint within this time. */
 const COVERED_MS_MAX = 60_000;
 
+const ALL = Object.keys(PUBLISHED_CHECKS) as readonly PublishedCheckName[];
+
 type Audited = Pick<ChamberAudit, 'head' | 'pinnedKeys'>;
 
 interface LogIdentity {
@@ -51,16 +53,12 @@ export class PublishedCheck {
   #uncovered: { readonly eventId: number; readonly at: number } | undefined;
   /** The last event that a checkpoint covers. */
   #covered = 0;
-  #note: string | undefined;
+  /** The newest checkpoint without a problem, to be saved for the next visit. */
+  note: string | undefined;
 
   constructor(log: PublishedLog) {
     this.#log = log;
-    this.#notEvaluated('not checked yet', ...Object.keys(PUBLISHED_CHECKS));
-  }
-
-  /** The newest checkpoint without a problem, to be saved for the next visit. */
-  get note(): string | undefined {
-    return this.#note;
+    this.#notEvaluated('not checked yet', ...ALL);
   }
 
   isDue({ head }: Audited): boolean {
@@ -77,7 +75,7 @@ export class PublishedCheck {
       await this.#compare(chamberId, audited);
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      this.#notEvaluated(`it could not be read and is read again: ${why}`, ...Object.keys(PUBLISHED_CHECKS));
+      this.#notEvaluated(`it could not be read and is read again: ${why}`, ...ALL);
     }
   }
 
@@ -86,7 +84,7 @@ export class PublishedCheck {
     this.#identity ??= await this.#readIdentity();
     if (this.#identity === undefined) {
       this.#covered = Number.POSITIVE_INFINITY;
-      this.#notEvaluated('the service publishes no log', ...Object.keys(PUBLISHED_CHECKS));
+      this.#notEvaluated('the service publishes no log', ...ALL);
       return;
     }
     const { key } = this.#identity;
@@ -112,7 +110,7 @@ export class PublishedCheck {
     await this.#judgeHistory(checkpoint);
     // Set last, so that a failed read is repeated.
     this.#covered = eventId;
-    if (isIncluded && this.#outcomes.get('extends')?.isVerified !== false) this.#note = note;
+    if (isIncluded && this.#outcomes.get('extends')?.isVerified !== false) this.note = note;
   }
 
   #judgeMissing(eventId: number): void {
@@ -199,8 +197,8 @@ export class PublishedCheck {
     this.#outcomes.set(name, { isVerified: problem === false, sentence: problem === false ? note : problem });
   }
 
-  #notEvaluated(sentence: string, ...names: readonly string[]): void {
-    for (const name of names as readonly PublishedCheckName[]) {
+  #notEvaluated(sentence: string, ...names: readonly PublishedCheckName[]): void {
+    for (const name of names) {
       const isJudged = this.#outcomes.get(name)?.isVerified !== undefined;
       if (!isJudged) this.#outcomes.set(name, { sentence });
     }
