@@ -9,7 +9,7 @@ import { type Hex, SIGNATURE_AGES } from './vocabulary/values.ts';
 interface Variable<Value> {
   /** Used when the variable is absent or empty; undefined leaves the value undefined. */
   readonly fallback: Value;
-  /** Replaces the fallback with NODE_ENV=production. */
+  /** Replaces the fallback if NODE_ENV=production. */
   readonly production?: Value;
   /** Throws an Error that says what the value must be. */
   readonly parse: (text: string) => Value;
@@ -108,10 +108,10 @@ function parseGwei(text: string): bigint {
   const [, whole = '', fraction = ''] = /^(\d{1,9})(?:\.(\d{1,9}))?$/.exec(text) ?? [];
   const wei = BigInt(whole || 0) * WEI_PER_GWEI + BigInt(fraction.padEnd(GWEI_DIGITS, '0'));
   if (wei > 0n) return wei;
-  throw new Error('must be gwei above 0 in decimals, e.g. 30 or 0.05');
+  throw new Error('must be a decimal number of gwei above 0, e.g. 30 or 0.05');
 }
 
-/** A misspelled production would silently turn off every strict check. */
+/** A misspelt "production" would silently turn off every strict check. */
 const ENVIRONMENT = /^(?!prod$)[a-z][a-z0-9_-]*$/;
 const LOG_LEVELS = 'fatal, error, warn, info, debug, trace, silent';
 const LOG_LEVEL = new RegExp(`^(${LOG_LEVELS.replaceAll(', ', '|')})$`);
@@ -160,7 +160,7 @@ export const VARIABLES = {
   ),
   CONTRACTS_FILE: optional(path, 'JSON file with the other arguments of quorum deployments'),
   RELAYER_PRIVATE_KEY: optional(parsePrivateKey, 'key of the relayer account'),
-  CONFIRMATIONS: variable(1, integer(1, 1_000), 'blocks until a transaction counts'),
+  CONFIRMATIONS: variable(1, integer(1, 1_000), 'blocks until a transaction counts as confirmed'),
   FEE_BUMP_SECONDS: variable(30, integer(1, DAY_SECONDS), 'age at which a stuck transaction is sent with a higher fee'),
   FEE_MAX_GWEI: optional(
     parseGwei,
@@ -175,7 +175,7 @@ export const VARIABLES = {
   SIGNATURE_MAX_SKEW_SECONDS: variable(
     defaults.maxSkewSeconds,
     integer(0, caps.maxSkewSeconds),
-    'how far in the future a signature may be created',
+    'how far in the future a signature may be dated',
   ),
   CLOCK_JUMP_SECONDS: variable(
     300,
@@ -191,34 +191,34 @@ export const VARIABLES = {
     'lowest id of a new chamber: after a restore, set it above every id for which the registry has a root',
   ),
   CHAMBERS_OPEN_PER_DID_MAX: limit(100_000, 100, 'uncommitted chambers of one creator'),
-  RATE_PER_DID_PER_SECOND: limit(10_000, 50, 'signed requests of one agent, sustained'),
-  RATE_PER_DID_BURST: limit(20_000, 200, 'signed requests of one agent, at once'),
+  RATE_PER_DID_PER_SECOND: limit(10_000, 50, 'signed requests from one agent, sustained'),
+  RATE_PER_DID_BURST: limit(20_000, 200, 'signed requests from one agent, at once'),
   ACCOUNT_CHANGES_PER_DID_PER_MINUTE: limit(
     600_000,
     10,
-    'changes of the personality and signed registrations of one agent, sustained',
+    'personality changes and signed registrations by one agent, sustained',
   ),
   ACCOUNT_CHANGES_PER_DID_BURST: limit(
     100_000,
     30,
-    'changes of the personality and signed registrations of one agent, at once',
+    'personality changes and signed registrations by one agent, at once',
   ),
-  RATE_PER_ADDRESS_PER_SECOND: limit(50_000, 500, 'requests of one address, sustained'),
-  RATE_PER_ADDRESS_BURST: limit(100_000, 2_000, 'requests of one address, at once'),
+  RATE_PER_ADDRESS_PER_SECOND: limit(50_000, 500, 'requests from one address, sustained'),
+  RATE_PER_ADDRESS_BURST: limit(100_000, 2_000, 'requests from one address, at once'),
   WORK_MS_PER_ADDRESS_PER_SECOND: limit(
     100_000,
     250,
-    'milliseconds of main-thread time per second for requests of one address, sustained',
+    'milliseconds of main-thread time per second for requests from one address, sustained',
   ),
   WORK_MS_PER_ADDRESS_BURST: limit(
     100_000,
     1_000,
-    'milliseconds of main-thread time for requests of one address, at once',
+    'milliseconds of main-thread time for requests from one address, at once',
   ),
   READS_PER_ADDRESS_MAX: limit(
     50_000,
     64,
-    'unsigned reads of one address that are queued, running or not yet received by the client',
+    'unsigned reads from one address that are queued, running or not yet received by the client',
   ),
   REGISTRATIONS_PER_ADDRESS_PER_MINUTE: limit(
     600_000,
@@ -236,7 +236,7 @@ export const VARIABLES = {
   WITHHOLD_FILE: optional(path, 'file of the events whose texts are withheld permanently'),
   COMMIT_QUEUE_MAX: variable(2_048, integer(1, 1_000_000), 'moves waiting to be committed; further moves get 503'),
   CONNECTIONS_MAX: variable(50_000, positive, 'open connections'),
-  WAITS_PER_DID_MAX: variable(16, positive, 'concurrent waiting requests of one agent at `/me/todo`'),
+  WAITS_PER_DID_MAX: variable(16, positive, 'concurrent waiting requests from one agent at `/me/todo`'),
   CALLBACKS: {
     fallback: 'on',
     production: 'off',
@@ -251,7 +251,7 @@ export const VARIABLES = {
     integer(100, 1_000_000),
     'duties waiting for delivery; further duties are found again later',
   ),
-  STREAMS_PER_ADDRESS_MAX: variable(20_000, positive, 'open streams of one address'),
+  STREAMS_PER_ADDRESS_MAX: variable(20_000, positive, 'open streams to one address'),
   HEADERS_TIMEOUT_SECONDS: variable(15, integer(1, 3_600), 'time for a request head to arrive'),
   REQUEST_TIMEOUT_SECONDS: variable(30, integer(1, 3_600), 'time for a whole request to arrive'),
   KEEP_ALIVE_SECONDS: variable(60, integer(1, 3_600), 'idle time of a keep-alive connection'),
@@ -359,7 +359,7 @@ export function misspeltNames(env: Environment): readonly ConfigProblem[] {
 /** Yields the problems of values that contradict each other. */
 function* crossProblems(config: Config): Generator<readonly [name: keyof Config, problem: string]> {
   if (config.STREAM_PING_SECONDS >= config.STREAM_DEAD_SECONDS) {
-    // Otherwise a peer would be closed before it is pinged.
+    // Otherwise a peer would be disconnected before it is pinged.
     yield ['STREAM_PING_SECONDS', `must be less than STREAM_DEAD_SECONDS, which is ${config.STREAM_DEAD_SECONDS}`];
   }
   if (config.DATABASE_URL !== undefined && config.DATABASE_PATH !== VARIABLES.DATABASE_PATH.fallback) {
@@ -368,7 +368,7 @@ function* crossProblems(config: Config): Generator<readonly [name: keyof Config,
       'cannot be combined with DATABASE_PATH: the log is either in PostgreSQL or in a file. If the unit or the image sets it, clear it with DATABASE_PATH= in the settings',
     ];
   }
-  if (isSamePort(config)) yield ['METRICS_PORT', `must be another port than PORT, which is ${config.PORT}`];
+  if (isSamePort(config)) yield ['METRICS_PORT', `must be a port other than PORT, which is ${config.PORT}`];
   if (config.CHAIN !== 'none' && config.RPC_URL !== undefined) {
     for (const name of ['RELAYER_PRIVATE_KEY', 'CHAMBER_REGISTRY_ADDRESS', 'IDEA_FACTORY_ADDRESS'] as const) {
       if (config[name] === undefined) yield [name, 'is needed with RPC_URL'];

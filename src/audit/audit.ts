@@ -57,7 +57,7 @@ export interface AuditRequest {
   readonly receipts?: GivenReceipts | undefined;
   /** For a service: kept checkpoints, trusted witnesses, and the folder for proofs of misbehaviour. */
   readonly log?: CheckpointOptions | undefined;
-  /** Replaces the system clock. If set, dates are checked even in a file whose first line is later. */
+  /** Replaces the system clock. If set, dates are checked even in a file whose first line has a later date. */
   readonly now?: (() => Millis) | undefined;
   /** Called after every line; `share` of the input is between 0 and 1, undefined if its size is unknown. */
   readonly onProgress?: ((lines: number, share: number | undefined) => void) | undefined;
@@ -96,7 +96,7 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
   const published = new ServiceLog(service);
   const checkpoints = new Checkpoints(published, options);
   const accounting = only === undefined ? new LogAccounting({ service, published, checkpoints, clock }) : undefined;
-  // Must come first: from now on, the service serves every event under the checkpoint.
+  // Must come first: from now on, the service serves every event that the checkpoint covers.
   const unread = await accounting?.begin();
   const { chamberIds, problems } =
     only === undefined ? await service.chambers(policy) : { chamberIds: [only], problems: [] };

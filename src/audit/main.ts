@@ -55,8 +55,8 @@ export const AUDIT_EXIT = { verified: 0, usage: 2, broken: 3, undecided: 4, unre
 
 /** Prints the report and resolves to the exit code. */
 export async function auditMain(args: AuditArguments): Promise<number> {
-  // An audit creates much garbage and keeps little. V8's default new space takes 100 MB more and saves hardly any time; its default
-  // old space takes 40 MB more and saves none.
+  // An audit creates a lot of garbage and keeps little. V8's default new space takes 100 MB more and saves hardly any time; its default old
+  // space takes 40 MB more and saves none.
   setFlagsFromString('--semi-space-growth-factor=1');
   setFlagsFromString('--heap-growing-percent=50');
   const { target, json, chamber: chamberId, accounts, outcome: asksOutcome = false } = args;

@@ -6,11 +6,11 @@ export const LOCALHOST = 'localhost';
 const LOCAL_NAME = /^[^.]*\.?$|\.localhost\.?$/;
 
 export interface AddressRules {
-  /** Allows http and this machine. */
+  /** Allows http URLs and addresses of this machine. */
   readonly isDevelopment: boolean;
 }
 
-/** The message names the problem of the URL, but does not reveal the addresses that a name resolves to. */
+/** The message names the problem with the URL, but does not reveal the addresses that a name resolves to. */
 export class AddressNotAllowed extends Error {}
 
 const URL_CHARS_MAX = 2_048;
@@ -34,7 +34,7 @@ export function parseCallbackUrl(text: string, rules: AddressRules): URL {
   if (url.port !== '' && port <= PRIVILEGED_PORT_MAX)
     throw new AddressNotAllowed(`must have the default port or one above ${PRIVILEGED_PORT_MAX}, not port ${port}`);
   if (FORBIDDEN_PORTS.has(port))
-    throw new AddressNotAllowed(`must have another port: ${port} is known for a protocol other than HTTP`);
+    throw new AddressNotAllowed(`must have another port: ${port} is commonly used for a protocol other than HTTP`);
   url.hash = '';
   const literal = addressIn(url);
   if (literal !== undefined) requireAllowed([literal], rules);

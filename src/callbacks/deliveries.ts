@@ -15,7 +15,7 @@ import { isSuccess, type Results } from './results.ts';
 import { type CallbackSigner, signedPost } from './signing.ts';
 import { pauseAfter } from './tries.ts';
 
-/** With the concurrent challenges (CONCURRENT_CHALLENGES_MAX), at most 32 requests run at once. */
+/** Together with the concurrent challenges (CONCURRENT_CHALLENGES_MAX), at most 32 requests run at once. */
 const RUNNING_MAX = 24;
 /** An agent rests for this multiple of the time that reading its todo list took. */
 const REST_FACTOR = 20;

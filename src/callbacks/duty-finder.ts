@@ -1,4 +1,4 @@
-// Finds the duties of agents with callbacks, at no cost for moves in other chambers. Invariants:
+// Finds the duties of agents with callbacks, at no cost to moves in other chambers. Invariants:
 //
 // - Duties follow from the derived tables and the clock, like GET /me/todo. All state can be rebuilt.
 // - A chamber is read again after each event and whenever the clock changes its duties. It is followed before it is read, and a failed

@@ -1,6 +1,6 @@
-// A bounded queue of duties to deliver, served fairly by agent. An agent is proven once its last deliveries have succeeded in time. Half of
-// the connections are reserved for proven agents, and agents that never failed precede the others, so that receivers that hang delay only
-// each other.
+// A bounded queue of duties to deliver, served fairly across agents. An agent is proven once its last deliveries have succeeded in time.
+// Half of the connections are reserved for proven agents, and agents that never failed precede the others, so that receivers that hang
+// delay only each other.
 import type { Millis } from '../vocabulary/values.ts';
 import type { RequestKind } from './address-limits.ts';
 import type { FoundDuty } from './duty-finder.ts';
@@ -8,23 +8,23 @@ import type { FoundDuty } from './duty-finder.ts';
 export interface QueuedDuty extends FoundDuty {
   /** The webhook-id. */
   readonly id: string;
-  /** By performance.now(). */
+  /** On the clock of performance.now(). */
   readonly foundAt: Millis;
   tries: number;
-  /** By performance.now(). */
+  /** On the clock of performance.now(). */
   nextAt: Millis;
   /** The key of the address if it was busy at the last attempt. */
   busyAddress: string | undefined;
-  /** Of the attempt that is running. */
+  /** The kind of the attempt that is running. */
   kind: Exclude<RequestKind, 'challenge'>;
 }
 
 interface AgentQueue {
   readonly duties: Map<string, QueuedDuty>;
   isRunning: boolean;
-  /** The number of successes until the agent is proven. */
+  /** The number of successes still needed before the agent is proven. */
   unproven: number;
-  /** By performance.now(). An agent whose todo list takes longer to read rests longer. */
+  /** On the clock of performance.now(). An agent whose todo list takes longer to read rests longer. */
   restsUntil: Millis;
 }
 
@@ -148,7 +148,7 @@ export class DutyQueue {
       this.#agents.delete(did);
       this.#agents.set(did, agent);
     }
-    // How its deliveries went is remembered even without duties, within the bound.
+    // The results of its deliveries are remembered even when it has no duties, within the bound.
     const isKept = agent.unproven !== UNPROVEN_NEW && this.#agents.size <= this.#options.dutiesMax;
     if (agent.duties.size === 0 && !isKept) this.#agents.delete(did);
   }

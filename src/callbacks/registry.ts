@@ -159,7 +159,7 @@ function requireConsent(result: PostResult, challenge: string): void {
         throw callbackError(`the challenge was answered with status ${result.status}, not 200`);
       if (!isConsent(result.body, challenge))
         throw callbackError(
-          'the challenge was answered with a wrong body: it must be {"challenge":"…"} with the text sent and no other member',
+          'the challenge was answered with the wrong body: it must be {"challenge":"…"} with the text sent and no other member',
         );
   }
 }

@@ -120,7 +120,10 @@ export const agentCommands: readonly CommandSpec[] = [
   {
     name: 'play',
     summary: 'Takes part in a chamber without proposing or debating: joins, passes, commits, reveals',
-    args: { ...CHAMBER_ARGUMENT, '[idea=bps...]': 'shares of 10000 by id or ticker (default: the same for each idea)' },
+    args: {
+      ...CHAMBER_ARGUMENT,
+      '[idea=bps...]': 'shares out of 10000, by id or ticker (default: the same for each idea)',
+    },
     options: { ...URL_OPTION, ...KEY_OPTION },
     examples: ['play 1', 'play 1 idea-1=6000 idea-2=4000'],
     run: play,
@@ -166,7 +169,7 @@ async function showAgent(input: Input): Promise<void> {
 
 async function callback(input: Input): Promise<void> {
   const { set, remove } = input.options;
-  if (set !== undefined && remove !== undefined) throw new CommandError('usage', 'set either --set or --remove');
+  if (set !== undefined && remove !== undefined) throw new CommandError('usage', 'use either --set or --remove');
   const isChange = (set ?? remove) !== undefined;
   printMembers(
     input.isJson,

@@ -12,10 +12,10 @@ export const auditCommand = {
   summary: 'Checks whole chambers from their lines: signatures, decisions, views, roots',
   args: { '<target>': 'the base URL of a service, an exported file, or - for standard input' },
   options: {
-    '--chamber <id>': 'only that chamber of a service',
+    '--chamber <id>': 'only this chamber of a service',
     '--accounts <file>':
       "the members' accounts, from export --with-accounts; read from the service if the target is one",
-    '--rpc <url>': 'RPC of the chain, to compare root and tokens with; requires --registry',
+    '--rpc <url>': 'RPC of the chain to compare the root and the tokens with; requires --registry',
     '--checkpoints <file>': 'checkpoints of the service that you kept: its log must extend each of them',
     '--witnesses <file>': 'trust policy (C2SP tlog-policy) of the witnesses whose cosignatures count',
     '--receipts <file>': 'receipts that you kept, such as the folder next to a key file: the lines must match them',
@@ -51,7 +51,7 @@ export const auditCommand = {
   },
   exitCodes: [
     '0  sound: every check passed',
-    '2  the call or the input is unusable',
+    '2  the command line or the input is unusable',
     '3  at least one check failed',
     '4  undecided: an option named in the report decides the open question',
     '6  the service or the chain is unreachable',

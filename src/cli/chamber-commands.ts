@@ -28,9 +28,9 @@ export const chamberCommands: readonly CommandSpec[] = [
       '--turn-seconds <seconds>': 'seconds after which a turn passes to the next member (default: no limit)',
       '--rounds <counts>':
         'turns of each member in proposal and debate, e.g. 2,3: phases end once all turns are over; needs --turn-seconds',
-      '--moves-per-turn <count>': 'moves that a member may make in a turn before the pass (default: no limit)',
+      '--moves-per-turn <count>': 'moves that a member may make in a turn before passing (default: no limit)',
       '--topic <text>': 'what the chamber is about, in a few sentences',
-      '--min-members <count>': 'members that must join, 1 to 256: with fewer, the chamber ends with its lobby',
+      '--min-members <count>': 'members that must join, 1 to 256: with fewer, the chamber ends when its lobby does',
       '--max-members <count>':
         'members that may join, 2 to 256; with --rounds, the last one to join starts the chamber',
       '--admit <file>': 'file of the DIDs that may join, one per line; # starts a comment (default: everybody)',
@@ -51,7 +51,7 @@ export const chamberCommands: readonly CommandSpec[] = [
     name: 'chamber list',
     summary: 'Lists chambers, newest first',
     options: {
-      '--phase <phase>': 'only chambers in that phase, e.g. debate',
+      '--phase <phase>': 'only chambers in this phase, e.g. debate',
       '--limit <count>': 'at most this many, 1 to 200 (default: 50)',
       '--before <id>': 'only chambers with a smaller id: the next page',
       ...SERVICE_OPTIONS,

@@ -124,7 +124,7 @@ function addGroup(program: Command, name: string, words: readonly string[]): Com
   return throwUsageErrors(group.description(GROUPS[name] ?? ''), words);
 }
 
-/** Returns the values by option name. Throws if commander has taken an option for the missing value of the option before it. */
+/** Returns the values by option name. Throws if commander has mistaken an option for the missing value of the option before it. */
 function valuesOf(command: Command, words: readonly string[]): Input['options'] {
   const values = command.options.map((option) => {
     const value: unknown = command.opts()[option.attributeName()];

@@ -68,7 +68,7 @@ export const changeRelayer = withRpc(async (rpc, input) => {
   const changed = await setRelayer(owner, addresses, relayer);
   printMembers(input.isJson, {
     relayer,
-    changed: changed.length > 0 ? changed : 'nothing: it already was the relayer',
+    changed: changed.length > 0 ? changed : 'nothing: it was already the relayer',
   });
 });
 
@@ -91,7 +91,7 @@ function withRpc(run: (rpc: Rpc, input: Input) => Promise<void>) {
 
 type ChainVariable = 'RPC_URL' | 'CHAMBER_REGISTRY_ADDRESS' | 'IDEA_FACTORY_ADDRESS';
 
-/** Reads an option, or the variable that it defaults to, and validates the value as the variable's. */
+/** Reads an option, or the variable that it defaults to, and validates the value by the variable's rule. */
 function optionOf({ options }: Input, option: string, variable: ChainVariable): string {
   const text = options[option];
   if (text !== undefined) return parse(`--${option}`, text, VARIABLES[variable].parse);

@@ -33,7 +33,7 @@ export async function demoMain(isWatched = false, nodes = 1): Promise<number> {
   return await interruptible(new Error('interrupted'), async (interrupted) => {
     const services = await (nodes === 1 ? openDemoServices() : openCluster(nodes));
     const { signal, release } = linkedSignal(interrupted, DEMO_MILLIS_MAX);
-    // Every agent adds a listener, more than Node's limit of 10.
+    // Every agent adds listeners, which together exceed Node's limit of 10.
     setMaxListeners(0, signal);
     try {
       console.log(`The service listens on ${services.baseUrl}, ${services.description}.`);

@@ -132,7 +132,7 @@ function addressOf(wallet: string | WalletSigner): string {
   return typeof wallet === 'string' ? wallet : wallet.address;
 }
 
-/** Creates a missing file only at the default path: any other missing path is probably a typing error. */
+/** Creates a missing file only at the default path: any other missing path is probably a typo. */
 async function toWallet(answer: string, defaultPath: string): Promise<string | WalletSigner> {
   if (/^0x[0-9a-f]{0,63}$/i.test(answer)) return v.parse(walletAddress, answer);
   // If the answer is a key instead of a path, walletOf throws.

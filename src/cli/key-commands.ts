@@ -40,7 +40,7 @@ async function newKeys({ options, isJson }: Input): Promise<void> {
   const until = toInstant(options['old-until'], now);
   const make = (logId: string) =>
     before === undefined ? createKeyFile(file, logId, now) : rotateKeyFile(file, { now, until });
-  // The next start of the service records added keys.
+  // The service records added keys when it next starts.
   const keys =
     before === undefined || isLost ? await makeAndRecord(config, { file, isLost, make }) : make(before.logId);
   printMembers(isJson, { file, logId: keys.logId, added: before !== undefined, ...keys.pins(now) });
@@ -74,5 +74,5 @@ function toInstant(text: string | undefined, now: Millis): Millis {
   if (text === undefined) return now + OLD_KEYS_DAYS * DAY_MS;
   const instant = text === 'now' ? now : instantOf(text);
   if (instant >= now) return instant;
-  throw new CommandError('usage', `--old-until: “${text}” is not now or a time in the future`);
+  throw new CommandError('usage', `--old-until: “${text}” is neither now nor a time in the future`);
 }

@@ -24,7 +24,7 @@ export const logCommands: readonly CommandSpec[] = [
     summary: "Follows a chamber's events until interrupted, and verifies the hash chain",
     args: CHAMBER_ARGUMENT,
     options: {
-      '--after <event>': 'start after that event (default: 0, everything)',
+      '--after <event>': 'start after this event (default: 0, everything)',
       '--out <file>':
         'append the lines to the file and resume where it ends; the file has each event once, even if the command was killed',
       ...SERVICE_OPTIONS,
@@ -36,7 +36,7 @@ export const logCommands: readonly CommandSpec[] = [
     name: 'tail',
     summary: 'Follows the events of all chambers until interrupted',
     options: {
-      '--after <cursor>': 'start after that event, given as CHAMBER:EVENT (default: 0, everything)',
+      '--after <cursor>': 'start after this event, given as CHAMBER:EVENT (default: 0, everything)',
       ...SERVICE_OPTIONS,
     },
     examples: ['tail', 'tail --after=7:12 --json'],
@@ -189,7 +189,8 @@ async function exportLines(input: Input): Promise<void> {
     for await (const { line, event } of lines) {
       const { did, payload } = event;
       if ('accountEventId' in payload && did !== null && !dids.has(did) && parseDid(did) !== undefined) dids.add(did);
-      if (dids.size > MEMBERS_MAX) throw new CommandError('verification', `more than ${MEMBERS_MAX} agents are named`);
+      if (dids.size > MEMBERS_MAX)
+        throw new CommandError('verification', `the lines name more than ${MEMBERS_MAX} agents`);
       yield `${line}\n`;
     }
   };

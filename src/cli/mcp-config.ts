@@ -22,7 +22,7 @@ export function mcpConfig(input: Input): object {
   });
   const [url, keyFile] = [forumOf(input).service.baseUrl, resolve(keyFileOf(input))];
   const args = [CLI, 'mcp', `--url=${url}`, `--key=${keyFile}`, ...passed];
-  // Hosts don't pass on environment variables, and Node trusts a private certificate only with this one.
+  // Hosts don't pass on environment variables, and Node needs this one to trust a private certificate.
   const { NODE_EXTRA_CA_CERTS: certificates } = process.env;
   const env = certificates ? { env: { NODE_EXTRA_CA_CERTS: resolve(certificates) } } : {};
   return { mcpServers: { chambers: { command: process.execPath, args, ...env } } };

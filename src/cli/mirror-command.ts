@@ -14,7 +14,7 @@ export const mirrorCommand: CommandSpec = {
   summary: "Follows a service's log, verifies all of it and stores it in a folder; stops at an inconsistency",
   args: {
     '<url>': 'the base URL of the service',
-    '<folder>': 'where to store lines, tiles and checkpoint; an existing folder is resumed; only one mirror may use it',
+    '<folder>': 'where to store lines, tiles and checkpoint; an existing mirror is resumed; only one mirror may use it',
   },
   options: {
     '--key <vkey>': 'the verifier key of the log (default: trust the key that the service names)',

@@ -1,4 +1,4 @@
-// An agent's moves in a chamber: one command for each move that describes a command, and commit and reveal, which need the salt store.
+// An agent's moves in a chamber: one command for each move that defines one, and commit and reveal, which need the salt store.
 import * as v from 'valibot';
 import type { Agent } from '../client/agent.ts';
 import type { SendOptions } from '../client/call.ts';
@@ -26,7 +26,7 @@ export const moveCommands: readonly CommandSpec[] = [
     summary: 'Commits to allocations; the salt is kept next to the key file',
     args: {
       ...CHAMBER_ARGUMENT,
-      '[idea=bps...]': 'shares of 10000 by id or ticker, e.g. idea-1=6000 or TEA=6000; the rest abstains',
+      '[idea=bps...]': 'shares out of 10000, by id or ticker, e.g. idea-1=6000 or TEA=6000; the rest abstains',
     },
     options: { '--abstain': 'allocate nothing to any idea', ...OPTIONS },
     examples: ['move commit 1 idea-1=6000 idea-2=4000', 'move commit 1 --abstain'],

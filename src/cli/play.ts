@@ -57,7 +57,7 @@ async function joinUnlessMember(agent: Agent, chamberId: number, say: (text: str
     throw new CommandError('conflict', `chamber ${chamberId} is in ${phase}: this agent did not join it in LOBBY`);
   }
   const { turnOrder } = await agent.joinChamber(chamberId);
-  say(`joined with turn ${turnOrder}`);
+  say(`joined at position ${turnOrder} in the turn order`);
 }
 
 function evenShares({ ideas }: ChamberState): readonly Allocation[] {

@@ -25,7 +25,8 @@ export const serviceCommands: readonly CommandSpec[] = [
   },
   {
     name: 'demo',
-    summary: 'Plays a chamber with five agents on a temporary service, up to its root on a chain, in under 15 seconds',
+    summary:
+      'Plays a chamber with five agents on a temporary service, until its root is on a chain, in under 15 seconds',
     options: {
       '--watch': "keep the service running, and print the address of the chamber's page",
       '--nodes <count>':

@@ -99,6 +99,6 @@ async function readRequest(path: string): Promise<SignedRequest> {
   try {
     return v.parse(signedRequest, JSON.parse(await readFile(path, 'utf8')));
   } catch {
-    throw new CommandError('usage', `${path} is not a signed request that this command line saved`);
+    throw new CommandError('usage', `${path} is not a signed request that this program saved`);
   }
 }

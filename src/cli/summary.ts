@@ -1,4 +1,4 @@
-// The first lines about a chamber: phase, time left, member in turn, page and next command.
+// The first lines about a chamber: phase, time left, member whose turn it is, page and next command.
 import type { ChamberView } from '../../projections/views.ts';
 import type { ForumClient } from '../client/forum-client.ts';
 import { paint } from '../process/terminal.ts';
@@ -34,8 +34,8 @@ export function leftUntil(timestamp: string, now: string): string {
 
 const NEXT_LABELS: Readonly<Record<Phase, string>> = {
   LOBBY: 'Next',
-  PROPOSAL: 'Next, for the member in turn',
-  DEBATE: 'Next, for the member in turn',
+  PROPOSAL: 'Next, for the member whose turn it is',
+  DEBATE: 'Next, for the member whose turn it is',
   ALLOCATE_COMMIT: 'Next, for members that have not committed',
   ALLOCATE_REVEAL: 'Next, for members that have not revealed',
   COMMITTED: 'Next',

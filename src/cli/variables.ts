@@ -1,4 +1,4 @@
-// The command line's own environment variables.
+// The CLI's own environment variables.
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import { VARIABLES as SERVICE_VARIABLES } from '../config.ts';

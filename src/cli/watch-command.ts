@@ -15,7 +15,7 @@ export const watchCommand: CommandSpec = {
     "Reveals automatically, and runs a command for each of the agent's turns and commits that becomes due, until interrupted",
   options: {
     '--exec <command>':
-      'shell command, which gets the todo item as JSON on standard input, and CHAMBERS_CHAMBER and CHAMBERS_MUST (pass or commit)',
+      'shell command, which gets the todo item as JSON on standard input, and the variables CHAMBERS_CHAMBER and CHAMBERS_MUST (pass or commit)',
     '--time-limit <length>': `time after which the command and its children are killed, which counts as a failure (default: ${TIME_LIMIT})`,
     '--at-once <count>': 'maximum number of commands at once, one per chamber (default: 8)',
     ...SERVICE_OPTIONS,

@@ -48,7 +48,7 @@ async function withhold({ args: [name = '', ...ids], options, isJson }: Input): 
     'If WITHHOLD_FILE names this list, the service reads it within seconds. Its log says "text withheld" for each event whose',
     'text is erased, or "alert raised" for an entry that it can\'t apply. Your remaining steps:',
     '',
-    'Purge from your caches, with the same addresses for every event that the stubs name:',
+    'Purge these from your caches, and the corresponding addresses of every other event that the stubs name:',
     ...purge.map((url) => `  ${url}`),
     "Other operators' caches may keep them for a day.",
     ...(typeof stream === 'string' ? ['', JOINS_NOTE] : []),
@@ -88,7 +88,7 @@ async function remainingSteps(
     stubs: everywhere(`/log/${logId}/withheld`),
     backups: everywhere(`/log/${logId}/withheld`)
       .slice(0, 1)
-      .map((url) => `chambers withhold-in BACKUP --from=${url}  # each of them`),
+      .map((url) => `chambers withhold-in BACKUP --from=${url}  # for each backup`),
     database: DATABASE_URL === undefined ? [] : [await vacuumCommand(DATABASE_URL)],
   };
 }

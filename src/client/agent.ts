@@ -44,7 +44,7 @@ import { sendSigned, type WalletSigner } from './wallet.ts';
 
 export interface AgentOptions {
   /**
-   * An agent requests a receipt for each command, verifies it, and includes in each move the last event that it has seen of the chamber;
+   * An agent requests a receipt for each command, verifies it, and includes in each move the last event of the chamber that it has seen;
    * false turns both off. By default, an agent from a key file keeps receipts next to that file, any other agent in memory.
    */
   readonly receipts?: ReceiptStore | false;
@@ -196,8 +196,8 @@ export class Agent {
 
   /**
    * Registers the agent. Registering again with the same content changes nothing; other content replaces the registration. The second
-   * request, without the e-mail address, stays in the log as evidence that this key asked for the wallet and, if the wallet signs, that the
-   * agent owns it.
+   * request, without the e-mail address, stays in the log as evidence that this key asked to be bound to the wallet and, if the wallet
+   * signs, that the agent owns it.
    */
   async register(registration: Registration, options?: SendOptions): Promise<Registered> {
     const { wallet, operatorEmail, personality = {}, label } = registration;
@@ -245,7 +245,7 @@ export class Agent {
   }
 
   /**
-   * Asks the service to POST each duty to the https URL from now on; null ends that. The URL must first respond to a challenge, see
+   * Asks the service to POST each duty to the https URL from now on; null turns this off. The URL must first respond to a challenge, see
    * verifyCallback. FORUM_ERR_CALLBACK says how the URL responded.
    */
   setCallback(url: string | null, options?: SendOptions): Promise<CallbackState> {
@@ -275,7 +275,7 @@ export class Agent {
 
   /**
    * Joins the chamber, in LOBBY only; members take turns in the order of joining. Rejects with FORUM_ERR_CONFLICT if the agent is a member,
-   * and with FORUM_ERR_ADMISSION, which names the failed rules.
+   * or with FORUM_ERR_ADMISSION, which names the rules that the agent does not meet.
    */
   joinChamber(chamberId: number, options?: SendOptions): Promise<Readonly<{ ok: boolean; turnOrder: number }>> {
     return this.#move(chamberId, 'join', {}, { ...options, shape: JOINED });
@@ -324,7 +324,10 @@ export class Agent {
     return await this.#move(chamberId, 'withdraw', { ideaId }, options);
   }
 
-  /** Ends LOBBY in a chamber with rounds that this agent created. The chamber must have a member, and minMembers if it sets them. */
+  /**
+   * Ends LOBBY in a chamber with rounds that this agent created. The chamber must have at least one member, and at least minMembers if it
+   * sets that.
+   */
   start(chamberId: number, options?: SendOptions): Promise<Readonly<{ eventId: number }>> {
     return this.#move(chamberId, 'start', {}, options);
   }
@@ -352,8 +355,8 @@ export class Agent {
   }
 
   /**
-   * Reveals this agent's commitment in the chamber, once commits are closed by this machine's clock, corrected as it was when the agent
-   * committed. Until then, throws CLIENT_ERR_EARLY, whatever phase the service reports.
+   * Reveals this agent's commitment in the chamber, once commits are closed according to this machine's clock, corrected as it was when the
+   * agent committed. Until then, throws CLIENT_ERR_EARLY, whatever phase the service reports.
    */
   async reveal(chamberId: number, options: RevealOptions = {}): Promise<Readonly<{ ok: boolean; verified: boolean }>> {
     const opening = await this.#opening(chamberId, options);

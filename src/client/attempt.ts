@@ -142,7 +142,7 @@ async function readPage(response: OpenResponse, linesMax: number, limits: ReadLi
   let bytes = 0;
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   for await (const line of response.lines(limits)) {
-    if (!line.isEnded) throw new Error('the response was cut off in a line');
+    if (!line.isEnded) throw new Error('the response was cut off in the middle of a line');
     lines.push(decoder.decode(line.bytes));
     bytes += line.bytes.length;
     if (lines.length === linesMax) return { lines, isEnd: response.headers.get('Stream-End') === 'true' };

@@ -178,8 +178,8 @@ const TRUST_SERVICE_HINT = 'if you are sure that commits are closed, reveal with
 
 /**
  * Resolves once the opening may be revealed. Throws CLIENT_ERR_COMMITMENT if the agent committed at another service or chamber, or with a
- * version that stored no binding, and CLIENT_ERR_EARLY while commits are open by this machine's clock, corrected as it was when the agent
- * committed.
+ * version that stored no binding, and CLIENT_ERR_EARLY while commits are open according to this machine's clock, corrected as it was when
+ * the agent committed.
  */
 export async function untilRevealable(
   service: Service,

@@ -22,7 +22,7 @@ export interface Service {
   /** `isMade` once the service has responded. `logId` is the last log that it named. */
   readonly contact: { isMade: boolean; logId?: string | undefined };
   readonly onRetry: (retry: Retry) => void;
-  /** Called with problems that do not fail a call, such as a receipt that can't be stored. */
+  /** Called with problems that do not make a call fail, such as a receipt that can't be stored. */
   readonly onWarning: (warning: string) => void;
   /** Warnings about this service, shared by its readers and agents. */
   readonly warnings: Warnings;

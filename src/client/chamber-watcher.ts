@@ -103,7 +103,7 @@ function snapshotAt(state: ChamberState, lastPassId: number, now: Millis) {
 }
 
 /**
- * Reads one line ahead. Each read is awaited once, however often the clock comes first: each Promise.race on a pending read would take
+ * Reads one line ahead. Each read is awaited once, however often the timer fires first: each Promise.race on a pending read would take
  * memory until the read settles, and a chamber may be silent for days.
  */
 class IncomingLines {

@@ -54,6 +54,6 @@ export class DirectoryStubs implements Stubs {
     if (key === undefined) return "is withheld under a key that is not in the service's key directory";
     const seconds = instantOf(at) / 1_000;
     const { nbf = Number.NEGATIVE_INFINITY, exp = Number.POSITIVE_INFINITY } = key;
-    return nbf <= seconds && seconds < exp ? undefined : `is withheld at ${at}, when its key was not in force`;
+    return nbf <= seconds && seconds < exp ? undefined : `was withheld at ${at}, when its key was not in force`;
   }
 }

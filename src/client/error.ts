@@ -10,7 +10,7 @@ export type ClientErrorCode =
   | 'CLIENT_ERR_ANSWER'
   /** A response, line or event exceeds the client's limits. The client does not request it again. */
   | 'CLIENT_ERR_TOO_LARGE'
-  /** The stream's lines do not follow one another: altered, dropped, reordered, or another log under the same URL. */
+  /** The stream's lines do not follow one another: they were altered, dropped or reordered, or the URL now serves another log. */
   | 'CLIENT_ERR_CHAIN'
   /** A proof from the service does not verify. */
   | 'CLIENT_ERR_PROOF'

@@ -168,8 +168,8 @@ export async function* history(
 }
 
 /**
- * Like lines, from the start. Reads whole pages up to `head`, an existing event, as pages, which a cache may serve, and the rest over the
- * stream.
+ * Like lines, from the start. Requests the whole pages up to `head`, an existing event, which a cache may serve, and reads the rest from
+ * the stream.
  */
 export async function* replay(
   service: Service,

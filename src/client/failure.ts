@@ -60,7 +60,7 @@ function foreignFailure(
   return { error, isUnknown, requestedMillis, isForeign: true };
 }
 
-/** Classifies a request without a complete response, or whose response exceeds the limits. */
+/** Classifies a request that got no complete response, or whose response exceeds the limits. */
 export function connectionFailure({ baseUrl, contact }: Service, cause: unknown, doubt: string): Failure {
   const reason = reasonOf(cause);
   if (cause instanceof LimitError || reason === HEADERS_TOO_LARGE) {

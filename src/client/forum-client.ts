@@ -62,7 +62,7 @@ export interface ForumClientOptions {
   readonly patienceMillis?: number;
   /** Called before each wait for another attempt. */
   readonly onRetry?: (retry: Retry) => void;
-  /** Called once for each problem that does not fail a call, such as a receipt that can't be stored; console.warn by default. */
+  /** Called once for each problem that does not make a call fail, such as a receipt that can't be stored; console.warn by default. */
   readonly onWarning?: (warning: string) => void;
   readonly fetch?: Fetch;
   /** Replaces the machine's clock and the waits on it. */
@@ -141,7 +141,7 @@ export interface Transcript {
   readonly turns: readonly TranscriptTurn[];
   /** The value of `after` for the next part. */
   readonly next: number;
-  /** The next part already exists. */
+  /** Whether the next part already exists. */
   readonly more: boolean;
 }
 
@@ -356,7 +356,7 @@ export class ForumClient {
     return history(this.service, chamberId, options);
   }
 
-  /** Yields the lines of an agent's account: registrations, changes of personality, and the retirement. */
+  /** Yields the lines of an agent's account: registrations, changes to the personality, and the retirement. */
   accountHistory(did: string, options: CallOptions = {}): AsyncGenerator<VerifiedLine<AccountEvent>, void, undefined> {
     return accountHistory(this.service, did, options);
   }

@@ -33,7 +33,7 @@ export class ReceiptKeeper {
 
   /**
    * Returns the last event of the chamber that was read or receipted, for the next move; undefined if the service does not accept `seen`. A
-   * failure to read a stored receipt does not fail the move.
+   * failure to read a stored receipt does not make the move fail.
    */
   async seen(chamberId: number, signal?: AbortSignal): Promise<Head | undefined> {
     const { heads } = this.#service;
@@ -50,7 +50,7 @@ export class ReceiptKeeper {
     } catch (error) {
       this.#warnings.begin(
         'seen',
-        `cannot read the last event that this agent has seen of chamber ${place.stream}: ${textOf(error)}`,
+        `cannot read the last event of chamber ${place.stream} that this agent has seen: ${textOf(error)}`,
       );
     }
   }

@@ -18,7 +18,7 @@ interface ServiceTime {
   readonly isFromHeader?: boolean;
 }
 
-/** Long waits are split, because during one either clock may be set and the machine may sleep. */
+/** Long waits are split, because either clock may be set or the machine may sleep during a wait. */
 const SLEEP_MILLIS_MAX = 30_000;
 
 /** Keeps bounds on how far the service's clock is ahead. Uses the local clock unless the bounds exclude it. */

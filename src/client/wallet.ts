@@ -11,7 +11,7 @@ export interface WalletSigner {
   signMessage(parts: { readonly message: string }): Promise<Hex>;
 }
 
-/** Sends the wallet's signature, and once more a new one if the service's error shows that this machine's clock is wrong. */
+/** Sends the wallet's signature, and sends a new one once if the service's error shows that this machine's clock is wrong. */
 export async function sendSigned<Result>(
   parts: Parameters<typeof signText>,
   send: (proof: Awaited<ReturnType<typeof signText>>) => Promise<Result>,

@@ -1,5 +1,5 @@
-// Callbacks: the service's requests to an agent's URL, signed (RFC 9421) with the receipts key. The receiver recognises repeated
-// attempts by the header webhook-id (Standard Webhooks).
+// Callbacks: the service's requests to an agent's URL, signed (RFC 9421) with the receipts key. The receiver recognises repeated attempts
+// by the webhook-id header (Standard Webhooks).
 import { sha256 } from '@noble/hashes/sha2.js';
 import { base64urlnopad } from '@scure/base';
 import type { Terms } from './receipt.ts';

@@ -34,7 +34,7 @@ function bytes(digits: string): string {
   return word(digits.length / 2) + digits.padEnd(Math.ceil(digits.length / WORD_DIGITS) * WORD_DIGITS, '0');
 }
 
-/** Returns the offset of each part, then the parts. Offsets count from `before` bytes ahead of the first one. */
+/** Returns the offset of each part, then the parts. Offsets are counted from the point `before` bytes before the first one. */
 function withOffsets(parts: readonly string[], before: number): string {
   let offset = before + parts.length * WORD_BYTES;
   const offsets = parts.map((part) => {

@@ -35,7 +35,7 @@ export function weaknessOf(publicKey: Uint8Array): string | undefined {
   if (point !== undefined) return point.isSmallOrder() ? 'the public key is a point of small order' : undefined;
   // ZIP 215 also accepts encodings with y ≥ p, and with x = 0 and the sign bit set.
   const isPoint = orUndefined(() => Point.fromBytes(publicKey, true)) !== undefined;
-  return isPoint ? 'the public key is not canonically encoded' : 'the public key is not a point of the curve';
+  return isPoint ? 'the public key is not canonically encoded' : 'the public key is not a point on the curve';
 }
 
 function orUndefined<Value>(decode: () => Value): Value | undefined {

@@ -42,7 +42,7 @@ function seconds(value: unknown): number | undefined {
 
 export const NOT_IN_DIRECTORY = 'its key is not in the key directory of the service';
 
-/** Returns the problem of a receipt's key. The key must be the chamber's pinned key, or a different one after that key has expired. */
+/** Returns the problem with a receipt's key. The key must be the chamber's pinned key, or a different one after that key has expired. */
 export function keyProblem(
   { keyid, created }: Terms,
   pinned: string | undefined,

@@ -86,8 +86,8 @@ export interface InclusionClaim {
 }
 
 /**
- * Whether the proof leads from the leaf to the root and has the length for the position (RFC 9162, 2.1.3.2). Sorted siblings don't bind
- * the position, so the caller must also compare the eventId in the leaf's line.
+ * Whether the proof leads from the leaf to the root and has the right length for the position (RFC 9162, 2.1.3.2). Sorted siblings don't
+ * bind the position, so the caller must also compare the eventId in the leaf's line.
  */
 export function verifyInclusion({ leaf, eventId, size, proof, root, hashNodes = nodeHash }: InclusionClaim): boolean {
   if (!isOrdered(eventId, size) || ![leaf, root, ...proof].every(isHash)) return false;

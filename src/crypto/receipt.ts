@@ -162,7 +162,7 @@ export interface ReceiptedEvent {
   readonly leaf: Uint8Array;
 }
 
-/** Returns the value of the header `Event`, an item of RFC 8941. */
+/** Returns the value of the `Event` header, an item of RFC 8941. */
 export function eventField({ stream, eventId, leaf }: ReceiptedEvent): string {
   return `${typeof stream === 'number' ? stream : `"${stream}"`};id=${eventId};leaf=:${base64.encode(leaf)}:`;
 }
@@ -226,10 +226,10 @@ export function parseReceipt(receipt: Receipt): ParsedReceipt {
     if (!isTyped || Object.keys(others).length > 0) throw new Error('its parameters are not those of a receipt');
     if (response.status !== 200) throw new Error(`its status is ${response.status}`);
     const event = parseEventField(response.event);
-    if (event === undefined) throw new Error('its header Event names no event');
+    if (event === undefined) throw new Error('its Event header names no event');
     if (response.contentDigest !== contentDigestOf(new TextEncoder().encode(response.body)))
       throw new Error('its Content-Digest is not that of its body');
-    if (!LOG_ID.test(response.logId)) throw new Error('its header Log-Id is not a logId');
+    if (!LOG_ID.test(response.logId)) throw new Error('its Log-Id header is not a logId');
     const base = new TextEncoder().encode(receiptBase(components, serializeInnerList(member), receipt));
     return { ...event, created, keyid, nonce, logId: response.logId, signature: signatureOf(response, label), base };
   }
@@ -240,5 +240,5 @@ function signatureOf({ signature }: Receipt['response'], label: string): Uint8Ar
   const member = parseDictionary(signature).get(label);
   const value = member === undefined || isInnerList(member) ? undefined : member[0];
   if (value instanceof ArrayBuffer && value.byteLength === SIGNATURE_BYTES) return new Uint8Array(value);
-  throw new Error(`its header Signature contains no signature ${label} of ${SIGNATURE_BYTES} bytes`);
+  throw new Error(`its Signature header contains no signature ${label} of ${SIGNATURE_BYTES} bytes`);
 }

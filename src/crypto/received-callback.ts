@@ -32,7 +32,7 @@ export function parseCallback({ method, targetUri, headers, body }: ReceivedCall
   const field = (name: string) => {
     const value = headers.get(name);
     if (value === null) throw new Error(`it has no header ${name}`);
-    if (value.length > FIELD_CHARS_MAX) throw new Error(`its header ${name} is too long`);
+    if (value.length > FIELD_CHARS_MAX) throw new Error(`its ${name} header is too long`);
     return value;
   };
   const [label, input] = taggedMember(field('signature-input'));
@@ -63,7 +63,7 @@ function dictionaryIn(name: string, field: string): ReturnType<typeof parseDicti
   try {
     return parseDictionary(field);
   } catch {
-    throw new Error(`its header ${name} is malformed`);
+    throw new Error(`its ${name} header is malformed`);
   }
 }
 
@@ -82,5 +82,5 @@ function signatureOf(field: string, label: string): Uint8Array {
   const member = dictionaryIn('Signature', field).get(label);
   const value = member === undefined || isInnerList(member) ? undefined : member[0];
   if (value instanceof ArrayBuffer && value.byteLength === SIGNATURE_BYTES) return new Uint8Array(value);
-  throw new Error(`its header Signature contains no signature ${label} of ${SIGNATURE_BYTES} bytes`);
+  throw new Error(`its Signature header contains no signature ${label} of ${SIGNATURE_BYTES} bytes`);
 }

@@ -82,7 +82,7 @@ export function withhold(line: string, { at, reason, log, key }: WithholdingTerm
 /** The terms under which a copy of a log signs the original log's stubs again. */
 export type RestatingTerms = Pick<WithholdingTerms, 'at' | 'log' | 'key'>;
 
-/** Signs an existing stub for this log. Uses `at` only with a different key; otherwise the stub keeps the time of the withholding. */
+/** Signs an existing stub for this log. Uses `at` only with a different key; otherwise the stub keeps its original time. */
 export function restate(stub: string, { at, log, key }: RestatingTerms): string {
   const { withheld, ...event } = fromLine(stub);
   if (withheld === undefined) throw new InvalidStub('is not a stub');
@@ -181,7 +181,7 @@ export function originalProblem(
 
 type Stub = ForumEvent & { readonly withheld: Withheld };
 
-/** Whether two stubs of one event differ in more than the time, reason, key and signature of the withholding. */
+/** Whether two stubs of one event differ in more than the time, reason, key and signature in `withheld`. */
 export function contradicts(one: Stub, other: Stub): boolean {
   const { at, reason, key, keyid, signature } = other.withheld;
   return toLine({ ...one, withheld: { ...one.withheld, at, reason, key, keyid, signature } }) !== toLine(other);

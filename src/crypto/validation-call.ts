@@ -22,7 +22,9 @@ export interface ValidationCall {
   readonly data: Hex;
 }
 
-/** Calls the wallet directly if the signature is shorter than the magic bytes of ERC-6492, on which the validator fails. */
+/**
+ * Calls the wallet directly if the signature is shorter than the magic bytes of ERC-6492, because the validator fails on such signatures.
+ */
 export function validationCall(wallet: string, hash: Hex, signature: Hex): ValidationCall {
   const address = wallet.toLowerCase() as Address;
   if (size(signature) < MAGIC_BYTES) {

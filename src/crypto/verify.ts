@@ -16,7 +16,7 @@ export interface VerifyCaller {
 }
 
 /**
- * Resolves to the result of isSignedBy, or to false if the key or the signature has a wrong length. Rejects with FORUM_ERR_UNAVAILABLE if
+ * Resolves to the result of isSignedBy, or to false if the key or the signature has the wrong length. Rejects with FORUM_ERR_UNAVAILABLE if
  * too many signatures are waiting, of this caller or in total, and after close.
  */
 export type SignatureVerifier = (

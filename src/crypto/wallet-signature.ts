@@ -35,6 +35,6 @@ export function recoverSigner(text: string, signature: Hex): Recovered {
     const ADDRESS_BYTES = 20;
     return { address: toHex(keccak256(Uint8Array.from(coordinates)).slice(-ADDRESS_BYTES)) };
   } catch {
-    return { problem: 'is not a point of secp256k1' };
+    return { problem: 'is not a point on secp256k1' };
   }
 }

@@ -95,7 +95,11 @@ describe('the published log', () => {
       const { exitCode, report } = await audit(after, options);
       expect([exitCode, report.doubts]).toEqual([
         4,
-        [expect.stringMatching(/^the key of the log differs from the one recorded by chamber 1, the newest one read/)],
+        [
+          expect.stringMatching(
+            /^the key of the log differs from the one recorded by chamber 1, the newest chamber read/,
+          ),
+        ],
       ]);
     }
     const witnesses = join(temporaryFolder(), 'policy');

@@ -103,7 +103,7 @@ describe('a service with false account lines', () => {
     const found = await registrations({ moves: forged });
     expect(found).toMatchObject({ broken: ['registration'], named: [JOIN, PROPOSAL, PROPOSAL] });
     expect(found.sentences).toEqual([
-      expect.stringContaining(`for ${OTHER_WALLET}, but event ${JOIN} for ${WALLET}`),
+      expect.stringContaining(`for ${OTHER_WALLET}, but event ${JOIN} names it for ${WALLET}`),
       expect.stringContaining(
         `creatorWallet is ${OTHER_WALLET}, but event 2 of the account of ${ann.did} binds ${WALLET}`,
       ),
@@ -137,7 +137,7 @@ describe('a service with false account lines', () => {
     expect(await registrations({ account: later(5_000) })).toMatchObject({ broken: [], verdict: 'verified' });
     const { broken, sentence } = await registrations({ account: later(5_001) });
     expect(broken).toEqual(['registration']);
-    expect(sentence).toContain('although event 3 is 5.001 s older');
+    expect(sentence).toContain('although event 3 was already 5.001 s old');
   });
 
   test('a service that omits only a proposal’s account line is caught, with or without accounts', async () => {

@@ -135,7 +135,7 @@ describe('an honest log', () => {
     });
     for (const [verdict, note] of await Promise.all(early)) {
       expect(verdict).toBe('undecided');
-      expect(note).toMatch(/its transaction is in a block of .*, although moves were accepted until .*--max-skew/);
+      expect(note).toMatch(/its transaction is in a block dated .*, although moves were accepted until .*--max-skew/);
     }
   });
 
@@ -175,7 +175,7 @@ describe('a service that denies a token', () => {
       typeIs('chamber.proposed')(line) ? withPayload(line, { creatorWallet: wallet }) : line,
     );
     const [verdict, sentence] = await claims(lines, { factories: [info.factoryAddress] });
-    expect([verdict, sentence]).toEqual(['broken', expect.stringMatching(/its call succeeds in block \d+$/)]);
+    expect([verdict, sentence]).toEqual(['broken', expect.stringMatching(/its call succeeds at block \d+$/)]);
   });
 
   describe('a denied token whose call succeeds', () => {
@@ -189,7 +189,7 @@ describe('a service that denies a token', () => {
         if (typeIs('chamber.proposed')(line)) return [withPayload(line, { creatorWallet })];
         return typeIs('idea.deploy_failed')(line) ? [...relayed.map((other) => ({ ...line, ...other })), line] : [line];
       });
-    const succeeds = ['broken', expect.stringMatching(/its call succeeds in block \d+$/)];
+    const succeeds = ['broken', expect.stringMatching(/its call succeeds at block \d+$/)];
 
     test.each([
       ['too little gas', RELAYER, '0x30d40'],
@@ -242,7 +242,7 @@ describe('a service that denies a token', () => {
       expect(await claims(denying(), { factories })).toEqual([
         'undecided',
         expect.stringMatching(
-          /its call succeeds in block \d+ at 0x\w+, which the log does not call for this idea: .*--factory/,
+          /its call succeeds at block \d+ when sent to 0x\w+, a contract that no logged transaction for this idea calls: .*--factory/,
         ),
       ]);
       const due = await submission(info.factoryAddress, data(), { nonce: 0, fee: 1n });
@@ -333,7 +333,7 @@ describe('a reorganized chain', () => {
       for (const time of ['1970-01-01T00:00:00.000Z', '2100-01-01T00:00:00.000Z'])
         expect(await claims(altered(type, { [name]: time }), reorganized)).toEqual([
           'undecided',
-          expect.stringContaining(`names a block of ${time}`),
+          expect.stringContaining(`names a block dated ${time}`),
         ]);
     }
   });

@@ -96,7 +96,7 @@ describe('an altered chamber', () => {
     const { findings } = await auditLines(other, {}, { context });
     const sentences = findings.results().flatMap(({ findings }) => findings.map(({ sentence }) => sentence));
     expect(sentences).toContainEqual(
-      expect.stringMatching(/as the token of idea-1, which is that of idea-1 of chamber 1$/),
+      expect.stringMatching(/as the token of idea-1, which is the token of idea-1 of chamber 1$/),
     );
     expect(sentences).toContain('event 1 reuses the signature that created chamber 1');
   });

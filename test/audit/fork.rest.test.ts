@@ -121,7 +121,7 @@ describe('a service with two histories', () => {
     expect([exitCode, files.length]).toEqual([3, 1]);
     const { findings } = report.chambers[0].checks.find(({ name }: { name: string }) => name === 'receipts');
     expect(findings.map(({ sentence }: { sentence: string }) => sentence)).toEqual([
-      expect.stringMatching(/^the service has signed a receipt of event 3 .* but its line has the leaf/),
+      expect.stringMatching(/^the service has signed a receipt for event 3 .* but its line has the leaf/),
       expect.stringMatching(/^the service has signed two receipts of event 3 of chamber 1: .* proves it$/),
     ]);
     await expectProof(files[0] ?? '', 'two-receipts', two);

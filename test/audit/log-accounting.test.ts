@@ -106,12 +106,12 @@ describe('the entries of a log', () => {
         HONEST,
         /^the log has event 5 of chamber 1 at index 6 without event 4 of chamber 1 before it/,
       ],
-      [{ stream: 1, eventId: 4 }, HONEST, /^no line explains the entry at index 6 .* event 4 of chamber 1: /],
+      [{ stream: 1, eventId: 4 }, HONEST, /^no line matches the entry at index 6 .* event 4 of chamber 1: /],
       [{ stream: 9, eventId: 1 }, HONEST, /^the log has chamber 9, which the service does not list: /],
       [
         { stream: 'did:key:zNo', eventId: 1 },
         HONEST,
-        /^no line explains the entry at index 6 .* event 1 of did:key:zNo: /,
+        /^no line matches the entry at index 6 .* event 1 of did:key:zNo: /,
       ],
       [
         { stream: ACCOUNT, eventId: 3 },
@@ -138,7 +138,7 @@ describe('the entries of a log', () => {
     const { problems } = await problemsOf({ entries: HONEST, served: HONEST.with(2, other) });
     expect(problems).toEqual([
       expect.stringMatching(/^the line of event 2 of chamber 1 is not the one that the log has at index 2: /),
-      'the service serves different lines of chamber 1 than those that were judged',
+      'the service serves lines of chamber 1 that differ from those that were judged',
     ]);
   });
 
@@ -151,7 +151,7 @@ describe('the entries of a log', () => {
       [1],
     );
     expect(problems).toEqual([
-      expect.stringMatching(/^no line explains the entry at index 0 .* event 1 of did:key:z6Mk/),
+      expect.stringMatching(/^no line matches the entry at index 0 .* event 1 of did:key:z6Mk/),
     ]);
   });
 
@@ -210,7 +210,7 @@ describe('a log that shows an old checkpoint', () => {
     );
     expect(problems).toEqual([
       expect.stringMatching(UNLISTED),
-      'the service shows a checkpoint of size 6, but has signed one of size 7 before',
+      'the service shows a checkpoint of size 6, but had already signed one of size 7',
     ]);
     const none = await audited({ entries: HONEST, sizes: [undefined] }, { keptNotes: [noteOver(HONEST)] });
     expect(none.problems).toContain('the service shows no checkpoint');
@@ -332,7 +332,7 @@ describe('account entries without a line', () => {
     ],
   ])('account entries %s are broken without a line', async (_, log) => {
     const { problems, unpublished } = await audited(log, { chamberIds: [1, 2] });
-    expect([problems, unpublished]).toEqual([[expect.stringMatching(/^no line explains the entry at index \d /)], 0]);
+    expect([problems, unpublished]).toEqual([[expect.stringMatching(/^no line matches the entry at index \d /)], 0]);
   });
 
   it('account entries without a line are counted even if they belong to a second chamber', async () => {
@@ -368,17 +368,17 @@ describe('the accounts used to judge chambers', () => {
     [
       'another line',
       [[...own.slice(0, 2), other]],
-      /^the service serves different lines of did:\S+ than those that were judged$/,
+      /^the service serves lines of did:\S+ that differ from those that were judged$/,
     ],
     [
       'a different line, and then the logged one',
       [[...own.slice(0, 2), other], own],
-      /^the service serves different lines of did:/,
+      /^the service serves lines of did:/,
     ],
     [
       'the logged line, and then a different one',
       [own, [...own.slice(0, 2), other]],
-      /^the service serves different lines of did:/,
+      /^the service serves lines of did:/,
     ],
     [
       'all but its first line',

@@ -41,7 +41,7 @@ test('every creation after the first one that records keys must record keys', ()
     [],
   ]);
   expect(problemsOfKeys(false, true, true, false, true, false)).toEqual([
-    'event 1 of chamber 4 does not record the service’s keys, although the creation of chamber 2 did before',
+    'event 1 of chamber 4 does not record the service’s keys, although the earlier creation of chamber 2 does',
   ]);
 });
 

@@ -162,7 +162,7 @@ describe('receipts', () => {
     const { exitCode, out } = await runCli(['audit', url, ...options, proofs, '--json']);
     expect([exitCode, JSON.parse(out).problems]).toEqual([
       3,
-      expect.arrayContaining([expect.stringMatching(/^did:key:.* receipt of event 3 .* there is no such event$/)]),
+      expect.arrayContaining([expect.stringMatching(/^did:key:.* receipt for event 3 .* there is no such event$/)]),
     ]);
   });
 
@@ -194,7 +194,7 @@ describe('receipts', () => {
               problems: [],
               doubts: [
                 expect.stringMatching(
-                  /^did:key:\S+: the receipt of event 3 is no evidence: its key is not in the key directory .* there is no such event$/,
+                  /^did:key:\S+: the receipt for event 3 is no evidence: its key is not in the key directory .* there is no such event$/,
                 ),
               ],
             }),

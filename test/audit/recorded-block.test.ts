@@ -78,9 +78,9 @@ describe('a recorded block', () => {
   });
 
   it.each([
-    [{ newerSeconds: 86_401 }, 'the chain had a newer block than'],
+    [{ newerSeconds: 86_401 }, 'the chain had already had a block newer than'],
     [{ seconds: -601 }, 's newer than the line'],
-    [{ newerSeconds: 901, policy: { maxAgeSeconds: 900 } }, 'the chain had a newer block than'],
+    [{ newerSeconds: 901, policy: { maxAgeSeconds: 900 } }, 'the chain had already had a block newer than'],
   ])('a recorded block beyond the limits is broken, whatever the chain returns: %j', async (asked, problem) => {
     expect(await judged(asked)).toContain(problem);
   });
@@ -107,6 +107,6 @@ describe('a signature of a contract', () => {
   it('a signature that the validator accepts for an account without code is not a contract signature', async () => {
     const owner = walletOf(0);
     const signature = await owner.signMessage({ message: 'text' });
-    expect(await judged({ wallet: owner.address, signature })).toContain('there is no contract at');
+    expect(await judged({ wallet: owner.address, signature })).toContain('there was no contract at');
   });
 });

@@ -260,7 +260,9 @@ test('a service whose later chamber names no account line is caught', async () =
     path.startsWith('/chambers/2/events') ? text.replace(/"accountEventId":\d+,/, '') : text;
   expect(await run({})).toBe(3);
   const { problems } = JSON.parse(stdout) as { readonly problems: readonly string[] };
-  expect(problems[0]).toBe('event 1 of chamber 2 names no account line, although event 1 of chamber 1 did before');
+  expect(problems[0]).toBe(
+    'event 1 of chamber 2 names no account line, although the earlier event 1 of chamber 1 names one',
+  );
 });
 
 test('a service whose later chamber records no keys is caught', async () => {
@@ -269,7 +271,7 @@ test('a service whose later chamber records no keys is caught', async () => {
   expect(await run({})).toBe(3);
   const { problems } = JSON.parse(stdout) as { readonly problems: readonly string[] };
   expect(problems[0]).toBe(
-    'event 1 of chamber 2 does not record the service’s keys, although the creation of chamber 1 did before',
+    'event 1 of chamber 2 does not record the service’s keys, although the earlier creation of chamber 1 does',
   );
 });
 

@@ -97,7 +97,7 @@ describe('the first sentence', () => {
     const later = records.slice(0, 16).with(15, { ...records[15], ts: '2030-01-01T04:10:00.000Z' });
     const { sentence, verdict } = await report(toText(rechained(later)));
     expect(verdict).toBe('undecided');
-    expect(sentence).toMatch(/^Nothing is broken, 1 thing could not be decided: event 16 .*--max-age/);
+    expect(sentence).toMatch(/^Nothing is broken, but 1 thing could not be decided: event 16 .*--max-age/);
   });
 
   test('the sentence counts unsigned moves if they are allowed', async () => {
@@ -167,8 +167,8 @@ describe('the printed report', () => {
       17 verified, 0 broken, 10 not evaluated of 27 checks.
       Not evaluated (--verbose shows why): preview, views, contract, claims, balances,
       registration, seen, receipts, checkpoint, witnesses.
-      A file alone does not show whether its end was cut off, nor the state of service
-      and chain: audit the service’s URL, with --rpc and --registry."
+      A file alone does not show whether its end was cut off, or the state of the
+      service and the chain: audit the service’s URL, with --rpc and --registry."
     `);
   });
 

@@ -98,7 +98,7 @@ describe('broken proofs', () => {
   test('a missing proof is broken if the join says that the wallet was proven', async () => {
     const forged = altered(moves, 2, { accountEventId: 1 });
     const { sentence } = await registration({ moves: forged, account: account.slice(0, 1) });
-    expect(sentence).toContain('although event 1 named event 2 before');
+    expect(sentence).toContain('although event 1 had already named event 2');
     const later = altered(altered(altered(moves, 1, { accountEventId: 1 }), 2, { accountEventId: 1 }), PROPOSAL, {
       accountEventId: 1,
     });

@@ -27,7 +27,7 @@ const BAD_URLS: readonly (readonly [url: string, detail: string])[] = [
     (port) => [`https://agent.example:${port}/`, `or one above 1023, not port ${port}`] as const,
   ),
   ...[2_222, 2_525, 3_389, 5_900, 6_379, 6_667].map(
-    (port) => [`https://agent.example:${port}/`, `another port: ${port} is known for a protocol`] as const,
+    (port) => [`https://agent.example:${port}/`, `another port: ${port} is commonly used for a protocol`] as const,
   ),
   ['https://agent.example:99999/', 'must be an absolute URL'],
   ...['localhost', 'localhost.', 'ip6-localhost', 'a.localhost', 'metadata'].map(

@@ -118,7 +118,7 @@ describe('the queue of duties', () => {
   const never = () => false;
   const open = (dutiesMax = 1_000) => new DutyQueue({ dutiesMax, runningMax: 4 });
 
-  it('the queue of duties is served fairly by agent', () => {
+  it('the queue of duties is served fairly across agents', () => {
     const queue = open();
     for (let count = 0; count < 100; count++) queue.add(duty('ann', count), `ann ${count}`, 0);
     queue.add(duty('bob', 1), 'bob 1', 0);

@@ -81,7 +81,7 @@ describe('chambers admin withhold', () => {
         `${pages}&after=2000&limit=1000`,
       ],
       stubs: [log],
-      backups: [`chambers withhold-in BACKUP --from=${log}  # each of them`],
+      backups: [`chambers withhold-in BACKUP --from=${log}  # for each backup`],
       database: [],
     });
     const account = `https://forum.example.org/agents/${did}`;

@@ -23,7 +23,7 @@ it('play joins, passes, commits to equal shares, reveals and exits', async () =>
   await until(() => said.includes('passed in PROPOSAL'));
   for (const _ of ['DEBATE', 'ALLOCATE_COMMIT', 'ALLOCATE_REVEAL']) await next();
   await playing;
-  expect(said).toEqual(['joined with turn 1', 'passed in PROPOSAL', 'committed', 'revealed']);
+  expect(said).toEqual(['joined at position 1 in the turn order', 'passed in PROPOSAL', 'committed', 'revealed']);
   const { tally } = await live.forum.allocations(chamberId);
   expect(tally.map(({ totalBps }) => totalBps)).toEqual([3_333, 3_333, 3_333]);
 });

@@ -146,7 +146,7 @@ it.each<readonly [string, Sent, string]>([
   [
     'a number beyond all limits',
     { params: (params) => params.replace(/created=\d+/, `created=${'1'.repeat(400)}`) },
-    'its header Signature-Input is malformed',
+    'its Signature-Input header is malformed',
   ],
   ['a body that is not JSON', { body: '{' }, ''],
   ['a body without a duty', { body: '{"type":"todo.due"}' }, 'did is missing'],

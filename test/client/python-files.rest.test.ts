@@ -115,7 +115,7 @@ python('the Python client makes moves and warns once if receipts can’t be stor
   const warned = `${PASSING.replace('import sys', 'import logging, sys; logging.basicConfig(stream=sys.stdout, format="%(message)s")')}`;
   const out = (await runPython(warned, program(2), { env })).trimEnd().split('\n');
   expect(out).toEqual([
-    expect.stringMatching(/^cannot read the last event that this agent has seen of chamber 1: .*agent\.json\.receipts/),
+    expect.stringMatching(/^cannot read the last event of chamber 1 that this agent has seen: .*agent\.json\.receipts/),
     expect.stringMatching(/^accepted as event 6 of 1, but receipts cannot be stored in .*agent\.json\.receipts/),
     '6',
     '7',

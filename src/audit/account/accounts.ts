@@ -50,7 +50,7 @@ export interface AccountEntry {
   readonly walletProven: boolean;
   readonly label: string | null;
   readonly isLabelWithheld: boolean;
-  /** Whether the last registration holds its whole signed request. */
+  /** Whether the last registration contains its complete signed request. */
   readonly isSigned: boolean;
   readonly isRetirement: boolean;
 }
@@ -69,7 +69,7 @@ export class AccountLog {
   bytes = 1_000;
   /** The number of unsigned lines accepted because of --allow-unsigned. */
   unsignedLines = 0;
-  /** The first published line; earlier lines contain evidence of an e-mail address. */
+  /** The event id of the first published line; the evidence in earlier lines contains an e-mail address. */
   firstEventId = 1;
   readonly entries: AccountEntry[] = [];
   readonly stubs: StartedStub[] = [];
@@ -136,7 +136,7 @@ export class AccountLog {
       return prev !== NO_PREVIOUS ? 'refers to a previous line' : type === register.event ? undefined : `is ${type}`;
     }
     const due = this.firstEventId + this.entries.length;
-    if (eventId !== due) return `stands where event ${due} belongs`;
+    if (eventId !== due) return `is in the place of event ${due}`;
     if (prev !== this.#leaf) return 'does not contain the hash of the previous line';
     return instantOf(ts) < last.at ? 'is earlier than the previous line' : undefined;
   }
@@ -168,7 +168,7 @@ export class AccountLog {
       event.type
     ];
     const digest = digestProblem(request.contentDigest, contentDigestOf(new TextEncoder().encode(body)));
-    if (digest !== undefined) return `has a different body than the signed one: ${digest}`;
+    if (digest !== undefined) return `has a body that differs from the signed one: ${digest}`;
     const origin = baseOf(request.targetUri, slice.path);
     if (origin === undefined || request.method !== slice.method)
       return `was requested by ${request.method} ${request.targetUri}`;
@@ -301,7 +301,7 @@ export class AccountLog {
     const named = `event ${event.eventId} of the account of ${this.#did}`;
     if (!namesOf(policy.origins?.length ? policy.origins : [...this.origins]).includes(baseNamed(service))) {
       if (policy.origins?.length) return `contains a wallet’s signature for ${service}, which --origin does not name`;
-      // A withheld request does not show for which service it was signed.
+      // A withheld request does not show which service it was signed for.
       if (event.withheld === undefined)
         this.doubt ??= `${named} contains a wallet’s signature for ${service}: list the service’s base URLs with --origin`;
     }
@@ -334,7 +334,7 @@ function namesOf(addresses: readonly string[]): readonly string[] {
   return addresses.flatMap((address) => [address, URL.canParse(address) ? new URL(address).origin : address]);
 }
 
-/** Normalises a base URL like baseOf, but only if the text has the URL Standard's serialisation. */
+/** Normalises a base URL as baseOf does, but only if the text is in the URL Standard's serialised form. */
 function baseNamed(service: string): string {
   const isPlain = URL.canParse(service) && toBaseUrl(new URL(service)) === service;
   return (isPlain ? normalBase(service) : undefined) ?? service;
@@ -457,7 +457,7 @@ export class ServiceAccounts implements Accounts {
       }
     } catch (error) {
       if (!(error instanceof UnusableInput)) throw error;
-      log.problem ??= `the service returns no account of ${did}: ${error.message}`;
+      log.problem ??= `the service returns no account for ${did}: ${error.message}`;
     }
   }
 }

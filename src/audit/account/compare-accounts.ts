@@ -76,7 +76,7 @@ function judgeReference(audit: ChamberAudit, reference: AccountReference, accoun
   const { eventId, lastEventId, accountEventId } = reference;
   const retired = retirementProblem(reference, account);
   if (retired !== undefined) findings.judge('registration', [lastEventId], `event ${lastEventId}: ${retired}`);
-  // In these types, the first releases named no account line. AccountReferences.check reports omissions by later releases.
+  // Events of these types named no account line in the first releases. AccountReferences.check reports omissions by later releases.
   if (accountEventId === undefined && !isNamingType(reference)) return;
   const accountProblem = mostSevere(
     account.doubt === undefined ? undefined : { doubt: account.doubt },
@@ -93,7 +93,7 @@ function judgeReference(audit: ChamberAudit, reference: AccountReference, accoun
   findings.assess('registration', eventIds, problem, named);
 }
 
-/** As for chambers, an account that is entirely in the future is accepted unless the clock is stated. */
+/** As for chambers, an account that is entirely in the future is accepted unless the caller stated the time. */
 function clockProblem(context: AuditContext, did: string, { entries, lastEventId }: AccountLog): Problem {
   const [first, last] = [entries[0], entries.at(-1)];
   if (first === undefined || last === undefined || !isAhead(last.at, context)) return undefined;
@@ -159,7 +159,7 @@ function namedLineProblem(reference: AccountReference, account: AccountLog): str
   if (entry !== undefined && entry.at > at) return `it is earlier than ${named}, which it names`;
   const next = account.entryAt(accountEventId + 1);
   if (next !== undefined && !next.isRetirement && lastAt - next.at > LAG_MILLIS) {
-    return `it names ${named}, although event ${accountEventId + 1} is ${(lastAt - next.at) / 1000} s older than it`;
+    return `it names ${named}, although event ${accountEventId + 1} was already ${(lastAt - next.at) / 1000} s old`;
   }
   if (entry?.walletAddress === undefined) {
     // Earlier releases published all lines with proofs, so a claimed proof must be among the lines.

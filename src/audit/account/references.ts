@@ -80,7 +80,7 @@ export class AccountReferences implements Iterable<AccountReference> {
       const { accountEventId: newestId = 0 } = before ?? {};
       const named = `event ${eventId} names event ${accountEventId} of the account of ${did}`;
       if (before !== undefined && accountEventId < newestId) {
-        const problem = `${named}, although event ${before.eventId} named event ${newestId} before`;
+        const problem = `${named}, although event ${before.eventId} had already named event ${newestId}`;
         findings.judge('registration', [before.eventId, eventId], problem);
       }
       if (accountEventId > newestId) newest.set(did, reference);
@@ -90,7 +90,7 @@ export class AccountReferences implements Iterable<AccountReference> {
       const other = wallets.get(line);
       if (other === undefined) wallets.set(line, reference);
       else if (walletIn(other.recorded) !== wallet) {
-        const problem = `${named} for ${wallet}, but event ${other.eventId} for ${walletIn(other.recorded)}`;
+        const problem = `${named} for ${wallet}, but event ${other.eventId} names it for ${walletIn(other.recorded)}`;
         findings.judge('registration', [other.eventId, eventId], problem);
       }
     }
@@ -104,7 +104,7 @@ export class AccountReferences implements Iterable<AccountReference> {
       return `event ${lastEventId} records the wallet of ${did}, but names no line of its account`;
     if (accountEventId === undefined) {
       return first < lastEventId
-        ? `event ${lastEventId} names no account line, although event ${first} does`
+        ? `event ${lastEventId} names no account line, although event ${first} names one`
         : undefined;
     }
     const isBareJoin = type === 'chamber.joined' && recorded.walletProven === undefined;

@@ -54,7 +54,7 @@ export class WatchedAccounts implements Accounts {
     return this.#watched.get(did) ?? NOT_WATCHED;
   }
 
-  /** Whether a chamber was judged by the account that the service served. */
+  /** Whether a chamber was judged against the account that the service served. */
   isJudged(did: string): boolean {
     return !this.#isGiven && this.#watched.has(did);
   }

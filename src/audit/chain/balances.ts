@@ -22,7 +22,7 @@ export async function compareBalances(
   });
 }
 
-/** Checks the chain named by the creation, for a chamber without joins. */
+/** For a chamber without joins, checks that the RPC serves the chain named by the creation. */
 async function chainDoubt(chainId: number, { chain }: AskedChain): Promise<string | undefined> {
   const served = await chain.chainId();
   return served === chainId ? undefined : `the RPC serves chain ${served}, but the token is on chain ${chainId}`;
@@ -36,7 +36,7 @@ async function balanceProblem(claim: BalanceClaim, asked: AskedChain): Promise<O
     const held = result === 'reverted' ? undefined : balanceIn(result);
     if (held === balance) return undefined;
     const found = held === undefined ? 'no balance' : `a balance of ${held}`;
-    return `it records a balance of ${balance}, but ${token} shows ${found} of ${wallet} in block ${blockNumber}`;
+    return `it records a balance of ${balance}, but ${token} shows ${found} for ${wallet} at block ${blockNumber}`;
   });
 }
 

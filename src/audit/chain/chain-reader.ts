@@ -60,7 +60,7 @@ const ADDRESS_WORD = /^0x0{24}[0-9a-f]{40}$/;
 const GAS_USED_UP = /out ?of ?gas|gas required exceeds|intrinsic gas|InvalidFEOpcode|invalid opcode/i;
 /** Matches revert errors of nodes that viem does not recognise. */
 const REVERTED = /revert|vm execution error/i;
-/** More than any chain has. */
+/** More wei than exist on any chain. */
 const FUNDS = 2n ** 128n;
 
 export type Transaction = NonNullable<Awaited<ReturnType<AuditedChain['transaction']>>>;
@@ -167,7 +167,7 @@ export class AuditedChain {
     const outcome = await this.#execute(call, blockNumber);
     if (outcome !== 'unknown') return outcome;
     if (!(await this.#hasState(call.from, blockNumber))) return 'no state';
-    // The call may have failed because the account can't pay its value, so it is repeated with enough funds.
+    // The call may have failed because the account can't pay the call's value, so it is repeated with enough funds.
     const funded = call.value ? await this.#execute(call, blockNumber, FUNDS) : 'unknown';
     return funded === 'unknown' ? 'refused' : funded;
   }

@@ -119,7 +119,7 @@ class ClaimComparison {
     const { state } = this.#audit.decisions;
     const end = (state && phaseEnd(state, 'ALLOCATE_REVEAL')) ?? 0;
     if (instantOf(at) >= end - this.#leadMillisMax) return undefined;
-    const early = `its transaction is in a block of ${at}, although moves were accepted until ${toTimestamp(end)}`;
+    const early = `its transaction is in a block dated ${at}, although moves were accepted until ${toTimestamp(end)}`;
     return { doubt: `${early}: --max-skew sets how far clocks may differ` };
   }
 
@@ -132,14 +132,14 @@ class ClaimComparison {
     return transaction.at === recorded ? undefined : this.#moved(transaction, event);
   }
 
-  /** Lines do not record a move to another block, so the recorded time must have been plausible for the former block. */
+  /** Lines do not record that a transaction moved to another block, so the recorded time must have been plausible for the former block. */
   #moved({ blockNumber, at }: Transaction, event: Claim['event']): Problem {
     const { context, decisions } = this.#audit;
     if (context.policy.allowReorganized) {
       const times = decisions.state && blockTimeProblem(event, decisions.state, this.#leadMillisMax);
       return times ? { doubt: `it ${times}: --max-skew sets how far clocks may differ` } : undefined;
     }
-    const place = `its transaction is in block ${blockNumber} of ${at}, not in the recorded one`;
+    const place = `its transaction is in block ${blockNumber}, dated ${at}, not in the recorded one`;
     return { doubt: `${place}: --allow-reorganized accepts that the chain was reorganized` };
   }
 
@@ -188,7 +188,7 @@ class ClaimComparison {
     return await this.#failureProblem(event, transaction);
   }
 
-  /** The call must fail in the chain state of the recorded time: a transaction may fail because of its gas, sender or time. */
+  /** The call must fail in the chain state at the recorded time: a transaction may fail because of its gas, sender or time. */
   async #failureProblem({ payload, ts }: EventOf<'idea.deploy_failed'>, transaction?: Transaction): Promise<Problem> {
     const idea = this.#ideaOf(payload.ideaId);
     if (idea === undefined) return unknownIdea(payload);

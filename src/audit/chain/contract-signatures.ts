@@ -13,11 +13,11 @@ export async function judgeContractProof(proof: ContractProof, asked: AskedChain
   const call = validationCall(wallet, hash, signature);
   return judgeAt(proof, { ...call, gas: VALIDATION_GAS }, asked, async (result) => {
     if (result === 'reverted' || !isAcceptance(call, result))
-      return `the contract ${wallet} does not accept the recorded signature in block ${blockNumber}`;
+      return `the contract ${wallet} does not accept the recorded signature at block ${blockNumber}`;
     if (isErc6492Signature(signature)) return undefined;
     // For an account without code, the validator accepts key signatures under laxer rules, and a precompile may return anything.
     const code: Hex | 'unknown' = await asked.chain.code(wallet.toLowerCase() as Address, BigInt(blockNumber));
     if (code === 'unknown') return { doubt: `the RPC does not have the state of block ${blockNumber}` };
-    return isContractCode(code) ? undefined : `there is no contract at ${wallet} in block ${blockNumber}`;
+    return isContractCode(code) ? undefined : `there was no contract at ${wallet} as of block ${blockNumber}`;
   });
 }

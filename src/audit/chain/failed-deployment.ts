@@ -40,21 +40,21 @@ export async function judgeFailure(failure: FailedDeployment, chain: AuditedChai
   const succeeded = executed.filter(({ outcome }) => outcome === 'success').map(({ call }) => lowerCase(call.to));
   if (succeeded.length === 0) return noSuccessProblem(wanted, executed, block);
   const called = new Set(logged.map(({ call }) => lowerCase(call.to)));
-  const problem = `its call succeeds in block ${block}`;
+  const problem = `its call succeeds at block ${block}`;
   if (factories.length === 1 || succeeded.some((to) => called.has(to)))
     return await successProblem(problem, transaction, chain);
-  const doubt = `${problem} at ${succeeded[0]}, which the log does not call for this idea`;
+  const doubt = `${problem} when sent to ${succeeded[0]}, a contract that no logged transaction for this idea calls`;
   return { doubt: `${doubt}: name the service’s factory with --factory` };
 }
 
 /** If a contract rejects all known accounts, another account may succeed, so an honest service would have waited. */
 function noSuccessProblem(wanted: readonly ChainCall[], executed: readonly ExecutedCall[], block: bigint): Problem {
   if (executed.some(({ outcome }) => outcome === 'refused'))
-    return { doubt: `the RPC refuses to execute its call in block ${block}` };
+    return { doubt: `the RPC refuses to execute its call at block ${block}` };
   if (executed.some(({ outcome }) => outcome === 'no state')) return stateUnavailable(block);
   const failed = new Set(executed.filter(({ outcome }) => outcome === 'reverted').map(({ call }) => keyOf(call)));
   const open = wanted.find((call) => !failed.has(keyOf(call)));
-  return open && { doubt: `${open.to} does not accept its call in block ${block} from any known account` };
+  return open && { doubt: `${open.to} does not accept its call from any known account at block ${block}` };
 }
 
 function stateUnavailable(block: bigint): Problem {
@@ -68,7 +68,7 @@ async function successProblem(problem: string, transaction: Transaction | undefi
   const outcome = await chain.call({ from, to, data, value, gas, accessList }, blockNumber);
   if (outcome === 'reverted' || outcome === 'caller refused') return problem;
   const why =
-    outcome === 'success' ? 'as its transaction should have' : `and the RPC can’t execute it in ${blockNumber}`;
+    outcome === 'success' ? 'as its transaction should have' : `and the RPC can’t execute it at block ${blockNumber}`;
   return { doubt: `${problem}, ${why}: the chain does not show why the transaction failed` };
 }
 
@@ -107,7 +107,7 @@ function distinct(calls: readonly ChainCall[]): readonly ChainCall[] {
   return [...new Map(calls.map((call) => [`${lowerCase(call.from)} ${keyOf(call)}`, call])).values()];
 }
 
-/** Identifies a call regardless of its account. */
+/** Identifies a call regardless of the calling account. */
 function keyOf({ to, data, value = 0n }: ChainCall): string {
   return lowerCase([to, data, value].join(' '));
 }

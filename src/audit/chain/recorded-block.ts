@@ -24,7 +24,7 @@ export interface AskedChain {
   readonly policy: AuditPolicy;
 }
 
-/** Repeats a recorded call; returns the problem of its result or its block. */
+/** Repeats a recorded call; returns the problem with its result or its block. */
 export async function judgeAt(
   recorded: RecordedBlock,
   call: ChainRead,
@@ -52,7 +52,7 @@ export async function judgeAt(
 }
 
 /**
- * On an idle chain, a block stays the newest indefinitely, so only the next block's age counts. Clocks and RPCs may lag by the limits
+ * On an idle chain, a block stays the newest indefinitely, so only the next block's age counts. Clocks and RPCs may lag by up to the limits
  * for signatures.
  */
 function blockTimeProblem(
@@ -69,7 +69,7 @@ function blockTimeProblem(
   const isLate = lateVerdict !== 'within';
   if (!isLate && aheadVerdict === 'within') return undefined;
   const problem = isLate
-    ? `the chain had a newer block than ${blockNumber} for ${lateSeconds} s when the line was written, but a service queries the newest block`
+    ? `the chain had already had a block newer than ${blockNumber} for ${lateSeconds} s when the line was written, but a service queries the newest block`
     : `block ${blockNumber} is ${aheadSeconds} s newer than the line`;
   if (lateVerdict === 'broken' || aheadVerdict === 'broken') return problem;
   return { doubt: `${problem}: ${isLate ? '--max-age' : '--max-skew'} sets the accepted number of seconds` };

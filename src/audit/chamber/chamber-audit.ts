@@ -61,7 +61,7 @@ interface Evidence {
 export type OnEvent = (event: ChamberEvent, position: Position, line: Uint8Array) => void;
 
 export interface StartedLine extends LineRecord {
-  /** Restored to the bytes before tools changed the copy. */
+  /** The bytes as they were before tools changed the copy. */
   readonly line: RawLine;
   readonly copyProblem: string | undefined;
   readonly verification: Verification | undefined;
@@ -70,7 +70,7 @@ export interface StartedLine extends LineRecord {
 }
 
 const IDS_NAMED_MAX = 100;
-/** Input is rejected as not a log if none of its first lines, up to this number, is an event. */
+/** If none of this many first lines is an event, the input is rejected because it is not a log. */
 const UNREADABLE_FIRST_MAX = 100;
 
 export class ChamberAudit {

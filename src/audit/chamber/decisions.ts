@@ -163,7 +163,7 @@ function decide(
   if (isCreation && state !== null)
     throw new ForumError('FORUM_ERR_CONFLICT', `chamber ${state.chamberId} already exists`);
   if (!isCreation && state === null) throw new ForumError('FORUM_ERR_NOT_FOUND', 'the chamber was not created');
-  // The account is assumed as recorded; the check `registration` compares it with the account's own lines.
+  // The account is assumed to be as recorded; the check `registration` compares it with the account's own lines.
   const recorded = recordedIn(event);
   const { walletProven, label = null } = recorded;
   const account = { walletAddress: walletIn(recorded) ?? '', walletProven, label, lastEventId: payload.accountEventId };

@@ -39,7 +39,7 @@ export class Sequence {
   /** Ranges of missing ids: a single line may skip a million ids. */
   #gaps: IdRange[] = [];
   #head = { eventId: 0, leaf: NO_PREVIOUS };
-  /** The head before the latest unreadable lines, which may turn out to be inserted. */
+  /** The head before the latest unreadable lines, which may turn out to have been inserted. */
   #headBeforeUnreadable: { readonly eventId: number; readonly leaf: Hex } | undefined;
   #last: { readonly eventId: number; readonly ts: string } | undefined;
   /** Leaves that override those of the lines. */
@@ -102,7 +102,9 @@ export class Sequence {
     }
   }
 
-  /** Returns the first unreadable event; undefined if the unreadable lines were inserted, because this event continues the line before. */
+  /**
+   * Returns the first unreadable event; undefined if this event continues the line before the unreadable ones, which were then inserted.
+   */
   #resolveUnreadable({ eventId, prev }: ChamberEvent): number | undefined {
     const before = this.#headBeforeUnreadable;
     this.#headBeforeUnreadable = undefined;

@@ -89,7 +89,7 @@ export class ServiceEventChecks {
   conclude(asksChain: boolean): void {
     for (const { check, problem } of this.#forChain) {
       if (asksChain)
-        this.#findings.notEvaluated({ needs: 'chain', why: `${problem}: the check claims queries the chain` }, check);
+        this.#findings.notEvaluated({ needs: 'chain', why: `${problem}: the claims check queries the chain` }, check);
       else this.#findings.undecided(check, `${problem}: --rpc queries the chain`);
     }
     for (const { doubt } of this.#called) if (doubt !== undefined) this.#findings.undecided('transactions', doubt);
@@ -143,7 +143,7 @@ export class ServiceEventChecks {
     const other = tokens.conflict(address, subject);
     const named = `event ${eventId} names ${tokenAddress} as the token of ${ideaId}`;
     if (other !== undefined)
-      this.#findings.judge('service-events', [eventId], `${named}, which is that of ${nameOf(other)}`);
+      this.#findings.judge('service-events', [eventId], `${named}, which is the token of ${nameOf(other)}`);
     else if (address === ZERO_ADDRESS || [...registries.all, ...factories.all].includes(address))
       this.#forChain.push({ check: 'service-events', problem: `${named}, which is not a token` });
   }
@@ -202,7 +202,7 @@ export class ServiceEventChecks {
     const value = `${lowerCase(from)}${nonce.toString(16).padStart(NONCE_DIGITS, '0')}` as Hex;
     const other = this.#context.nonces.conflict(value, subject);
     if (other === undefined) return undefined;
-    const problem = `has the nonce ${nonce}, at which ${from} signed for ${nameOf(other)}`;
+    const problem = `has the nonce ${nonce}, with which ${from} signed for ${nameOf(other)}`;
     if (other.chamberId === subject.chamberId) return problem;
     this.#forChain.push({ check: 'transactions', problem: `event ${eventId}: rawTransaction ${problem}` });
     return undefined;
@@ -261,7 +261,7 @@ export const BLOCK_LEAD_MILLIS_MAX = 15_000;
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
 const NONCE_DIGITS = 16;
 
-/** Returns the problem of a block that is newer than its line, or older than the moves or the commitment. */
+/** Returns the problem with a block that is newer than its line, or older than the moves or the commitment. */
 export function blockTimeProblem(
   { type, payload, ts }: ServiceEvent,
   state: ChamberState,
@@ -270,12 +270,12 @@ export function blockTimeProblem(
   if (type !== 'chamber.committed' && type !== 'idea.deployed') return undefined;
   const at = type === 'chamber.committed' ? payload.committedAt : payload.graduatedAt;
   const end = phaseEnd(state, 'ALLOCATE_REVEAL') ?? 0;
-  const named = `names a block of ${at}`;
+  const named = `names a block dated ${at}`;
   if (instantOf(at) > instantOf(ts) + leadMillisMax) return `${named}, although the line is dated ${ts}`;
   if (instantOf(at) < end - leadMillisMax) return `${named}, although moves were accepted until ${toTimestamp(end)}`;
   const { committedAt = at } = type === 'idea.deployed' ? (state.settlement.committed ?? {}) : {};
   if (instantOf(at) >= instantOf(committedAt) - leadMillisMax) return undefined;
-  return `${named}, although the commitment is in a block of ${committedAt}`;
+  return `${named}, although the commitment is in a block dated ${committedAt}`;
 }
 
 /** The reason WITHHELD_TEXT is valid only for an idea with a withheld text and no logged transaction. */

@@ -89,7 +89,7 @@ function isSorted(value: unknown): boolean {
   return true;
 }
 
-// Malformed DIDs and evidence pass: the checks of the evidence report them.
+// Malformed DIDs and evidence are accepted here: the evidence checks report them.
 const schemas = readableSchemas();
 
 function typeProblem(type: unknown): string {

@@ -15,7 +15,7 @@ export type StubEvent = ForumEvent & { readonly withheld: Withheld };
 export interface StubSignature {
   readonly event: StubEvent;
   readonly claim: StubClaim | undefined;
-  /** The problem of the stub's form. */
+  /** The problem with the stub's form. */
   readonly problem: string | undefined;
   readonly isSigned: boolean | Promise<boolean>;
 }
@@ -129,5 +129,5 @@ async function signerProblem(
   if (key === undefined) return 'is withheld under a key that is not one of the service’s';
   const seconds = instantOf(at) / 1_000;
   const { nbf = Number.NEGATIVE_INFINITY, exp = Number.POSITIVE_INFINITY } = key;
-  return nbf <= seconds && seconds < exp ? undefined : `is withheld at ${at}, when its key was not in force`;
+  return nbf <= seconds && seconds < exp ? undefined : `was withheld at ${at}, when its key was not in force`;
 }

@@ -57,7 +57,7 @@ const FILE_MANAGER_FILES: ReadonlySet<string> = new Set(['.DS_Store', 'Thumbs.db
 function readFile(path: string): readonly GivenReceipt[] {
   const lines = readFileSync(path, 'utf8').split('\n');
   const last = lines.pop() ?? '';
-  // The text after the last line break is empty, a line that a crash cut off, or a line whose break a tool removed.
+  // The text after the last line break is empty, a line that a crash cut off, or a line whose line break a tool removed.
   const complete = isJson(last) ? [...lines, last] : lines;
   return complete.map((line, index) => {
     try {

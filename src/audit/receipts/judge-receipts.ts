@@ -1,4 +1,4 @@
-// Judges receipts without auditing their chambers: by the lines and proofs of a service, or by exported lines.
+// Judges receipts without auditing their chambers: against the lines and proofs of a service, or against exported lines.
 import { createReadStream } from 'node:fs';
 import { verifyTlogProof } from '../../tlog/proof.ts';
 import { COVERED_SECONDS_MAX, type Millis } from '../../vocabulary/values.ts';

@@ -14,7 +14,7 @@ import type { GivenReceipts } from './given-receipts.ts';
 import { provedBy } from './proof-folder.ts';
 import { contradictionsIn, type JudgedReceipt, ReceiptChecks, type ReceiptTerms } from './receipt-checks.ts';
 
-/** The logId of a service that names none, which no receipt matches. */
+/** The logId used for a service that names none; no receipt matches it. */
 const NO_LOG = 'no log';
 const PROOFS_MAX = 100;
 /** Each of these proofs reads all entries of the log. */
@@ -64,7 +64,7 @@ export class ReceiptAudit {
     return judged;
   }
 
-  /** Writes a proof for each broken receipt if possible, and for each pair of contradicting receipts in `others`; returns sentences. */
+  /** Writes a proof for each broken receipt if possible, and for each pair of contradictory receipts in `others`; returns sentences. */
   async prove(
     chamberReceipts: readonly JudgedReceipt[],
     others: readonly JudgedReceipt[],

@@ -60,7 +60,7 @@ export class ReceiptChecks {
   #pinned: { readonly receipts: string | undefined } | undefined;
   /** The origins that the lines' requests were signed for. */
   readonly #origins = new Set<string>();
-  /** Contains only streams of receipts. */
+  /** Contains only streams that have receipts. */
   readonly #ends = new Map<number | string, StreamEnd>();
 
   /** By the signature of the receipted request. */
@@ -176,11 +176,11 @@ export class ReceiptChecks {
   #receiptKeyProblem({ kept, parsed }: GivenReceipt, terms: ReceiptTerms, contradiction: string | undefined): Problem {
     const { directory, logId = parsed.logId } = terms;
     const { eventId, keyid } = parsed;
-    const named = `the receipt of event ${eventId}`;
+    const named = `the receipt for event ${eventId}`;
     if (parsed.logId !== logId)
       return {
         limit: 'another service',
-        why: `${named} belongs to log ${parsed.logId}, but the lines to log ${logId}`,
+        why: `${named} belongs to log ${parsed.logId}, but the lines belong to log ${logId}`,
       };
     const pinned = this.#pinned?.receipts;
     if (directory === undefined && keyid === pinned) return undefined;
@@ -197,7 +197,7 @@ export class ReceiptChecks {
   }
 }
 
-/** Reports the check `receipts` of a chamber. Two receipts of one event with different leaves are broken even if the lines are sound. */
+/** Reports the check `receipts` of a chamber. Two receipts for one event with different leaves are broken even if the lines are sound. */
 export async function reportReceipts(
   findings: Findings,
   judged: readonly JudgedReceipt[],
@@ -262,7 +262,7 @@ function lineProblem(
   elsewhere?: EventPosition,
 ): string | undefined {
   const { eventId, leaf } = parsed;
-  const promised = `the service has signed a receipt of event ${eventId} with the leaf ${toHex(leaf)}`;
+  const promised = `the service has signed a receipt for event ${eventId} with the leaf ${toHex(leaf)}`;
   if (elsewhere !== undefined)
     return `${promised} of ${streamName(parsed)}, but its request is in event ${elsewhere.eventId} of ${streamName(elsewhere)}`;
   if (matched === undefined) return `${promised}, but there is no such event`;

@@ -136,7 +136,7 @@ class CheckTally {
 type Following = Extract<Reason, { readonly follows: readonly CheckName[] }>;
 
 export interface FindingsOptions {
-  /** The findings of the lines, if these findings are about data derived from the lines. */
+  /** The findings about the lines, if the new object's findings are about data derived from the lines. */
   readonly lineFindings?: Findings | undefined;
   /** Whether this is a further pass, in which findings of the first pass excuse subjects. */
   readonly isRerun?: boolean | undefined;

@@ -52,7 +52,7 @@ export interface ReportedFinding extends Finding {
   readonly isConsequence: boolean;
 }
 
-/** Problems of the whole service, and the reports of its chambers. */
+/** Problems with the whole service, and the reports of its chambers. */
 export interface ServiceReport {
   readonly problems: readonly string[];
   /** Open questions for the caller; absent for files. */

@@ -22,7 +22,7 @@ export function toAuditReport(source: string, { problems, doubts = [], chambers 
   let quoted = first;
   const sentences = (isBroken ? problems : doubts).map(asSentence).slice(0, 1);
   if (!isBroken && doubts.length > 0) sentences.unshift('Nothing is broken.');
-  if (problems.length > 1) sentences.push(`The list has ${problems.length} such problems.`);
+  if (problems.length > 1) sentences.push(`There are ${problems.length} such problems in total.`);
   if (chambers.length === 1) {
     if (first === undefined && !isBroken && doubts.length === 0) [quoted] = chambers;
     if (quoted !== undefined) sentences.push(quoted.sentence);
@@ -140,7 +140,7 @@ function verdictOf(
   if (open.length === 0)
     return soundBut([...(withheld ? [`for ${withheld}`] : []), ...(reservation ? [reservation] : [])]);
   const things = open.length === 1 ? '1 thing' : `${open.length} things`;
-  const undecided = `Nothing is broken, ${things} could not be decided: ${[...new Set(open)].join('; ')}.`;
+  const undecided = `Nothing is broken, but ${things} could not be decided: ${[...new Set(open)].join('; ')}.`;
   return withheld === undefined ? undecided : `${undecided} ${notAudited(withheld)}`;
 }
 

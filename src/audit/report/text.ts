@@ -14,7 +14,7 @@ const VERDICT_CHARS = 'not evaluated'.length;
 const NAME_CHARS = Math.max(...CHECK_NAMES.map(({ length }) => length));
 const STYLES = { verified: 'green', broken: 'red', undecided: 'yellow', 'not evaluated': 'yellow' } as const;
 const FILE_ALONE =
-  'A file alone does not show whether its end was cut off, nor the state of service and chain: audit the service’s URL, with --rpc and --registry.';
+  'A file alone does not show whether its end was cut off, or the state of the service and the chain: audit the service’s URL, with --rpc and --registry.';
 /** Aligns the list of a chamber's withheld texts with its verdict. */
 const ROW_INDENT = ' '.repeat('chamber '.length + 8 + 1);
 const WORDS = { verified: 'sound', broken: 'broken', undecided: 'undecided' } as const;

@@ -87,7 +87,7 @@ export async function diagnose(audit: ChamberAudit, rerun: Rerun): Promise<Diagn
   return { causes: causes.sort((a, b) => rankOf(a) - rankOf(b)), consequences, others };
 }
 
-/** Orders causes in events first, then causes outside the lines, then changes of the copy. */
+/** Orders causes in events first, then causes outside the lines, then changes to the copy. */
 function rankOf({ eventIds: [eventId = Number.POSITIVE_INFINITY], findings }: Cause): number {
   return findings.every(isCopyFinding) ? Number.MAX_VALUE : eventId;
 }
@@ -123,7 +123,7 @@ function effectOf(findings: readonly Located[]): Effect {
   return has('payload') || !has('chain') ? 'request' : 'unknown';
 }
 
-/** A finding about two contradicting events does not count, because either may have been altered. */
+/** A finding about two contradictory events does not count, because either may have been altered. */
 function isLineFinding({ check, finding }: Located): boolean {
   const isAboutTwoEvents = check === 'registration' || check === 'withheld';
   return LINE_CHECKS.has(check) && (!isAboutTwoEvents || finding.eventIds.length === 1);

@@ -64,7 +64,7 @@ export class CheckpointAudit {
     const open = (text: string) => verifyTlogProof(text, fromHex(leaf), key);
     const text = await this.#published.tlogProof(stream, eventId, (proof) => {
       const checkpoint = open(proof);
-      // An invalid proof is broken regardless of cosignatures, so there is nothing to wait for.
+      // An invalid proof counts as broken regardless of cosignatures, so there is nothing to wait for.
       return checkpoint === undefined || this.#checkpoints.isCosigned(checkpoint);
     });
     const checkpoint = text === undefined ? undefined : open(text);
@@ -79,7 +79,7 @@ export class CheckpointAudit {
   ): void {
     const { witnessPolicy: policy } = this.#checkpoints.options;
     if (policy === undefined) {
-      const why = 'name the witnesses you trust with --witnesses';
+      const why = 'use --witnesses to name the witnesses you trust';
       findings.notEvaluated({ needs: 'witnesses', why }, 'witnesses');
       return;
     }
@@ -112,7 +112,7 @@ export class CheckpointAudit {
     const doubts: string[] = [...this.#uncosigned];
     if (!isPinned(log.key, pinnedKeys))
       doubts.push(
-        `the key of the log differs from the one recorded by chamber ${chamberId}, the newest one read, and may not be the service’s: ${line}`,
+        `the key of the log differs from the one recorded by chamber ${chamberId}, the newest chamber read, and may not be the service’s: ${line}`,
       );
     if (witnessPolicy !== undefined)
       doubts.push(
@@ -132,7 +132,7 @@ export class CheckpointAudit {
     return problems;
   }
 
-  /** A line of the last minute may not be covered yet. */
+  /** A line written within the last minute may not be covered yet. */
   async #accountProblem(did: string, accounts: WatchedAccounts, log: LogKey): Promise<string | undefined> {
     for (const { eventId, leaf, at } of accounts.watched(did).heads) {
       const named = `event ${eventId} of the account of ${did}`;

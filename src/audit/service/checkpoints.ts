@@ -114,7 +114,7 @@ export class Checkpoints {
     if (kept !== undefined) {
       if (newest === undefined) return [];
       return kept.size > newest.size
-        ? [`the service shows a checkpoint of size ${newest.size}, but has signed one of size ${kept.size} before`]
+        ? [`the service shows a checkpoint of size ${newest.size}, but had already signed one of size ${kept.size}`]
         : await this.#contradictions(log, kept, newest);
     }
     const { origin = 'none', size = 0 } = parseCheckpoint(parseNote(note)?.text ?? '') ?? {};

@@ -19,7 +19,7 @@ import { type LogKey, POLL_MS, type ServiceLog, WAIT_MS_MAX } from './service-lo
 import type { AuditedService } from './service-reader.ts';
 
 const PROBLEMS_MAX = 100;
-/** A node that lags behind the published checkpoint has the lines soon. */
+/** A node that lags behind the published checkpoint will soon have the lines. */
 export const READS_MAX = 3;
 const GROWTH_MS_MAX = 60_000;
 export const READ_PAUSE_MS = 1_000;
@@ -212,7 +212,7 @@ export class LogAccounting {
     }
     for (const head of heads) {
       if (!logged.hasServed(head))
-        this.#add(`the service serves different lines of ${nameOfStream(stream)} than those that were judged`);
+        this.#add(`the service serves lines of ${nameOfStream(stream)} that differ from those that were judged`);
     }
   }
 

@@ -47,7 +47,7 @@ export class LogOrder {
   #takeKeys({ chamberId, eventId }: EventPosition, hasKeys: boolean): void {
     if (hasKeys) this.#firstWithKeys ??= chamberId;
     else if (this.#firstWithKeys !== undefined)
-      this.#withoutKeys ??= `event ${eventId} of chamber ${chamberId} does not record the service’s keys, although the creation of chamber ${this.#firstWithKeys} did before`;
+      this.#withoutKeys ??= `event ${eventId} of chamber ${chamberId} does not record the service’s keys, although the earlier creation of chamber ${this.#firstWithKeys} does`;
   }
 
   #takeCreation(creation: EventPosition): void {
@@ -75,6 +75,6 @@ class Naming {
     const [named, omitted] = [this.#first, this.#lastOmission];
     if (named === undefined || omitted === undefined || omitted.at <= named.at) return undefined;
     const omission = `event ${omitted.eventId} of chamber ${omitted.chamberId} names no account line`;
-    return `${omission}, although event ${named.eventId} of chamber ${named.chamberId} did before`;
+    return `${omission}, although the earlier event ${named.eventId} of chamber ${named.chamberId} names one`;
   }
 }

@@ -1,5 +1,5 @@
-// Compares a stream's lines with its entries in the log: the service must serve a line with the same leaf for each entry, and each
-// line must hold the hash of the previous line.
+// Compares a stream's lines with its entries in the log: the service must serve a line with the same leaf for each entry, and each line
+// must contain the hash of the previous line.
 import { InvalidStub } from '../../crypto/stub.ts';
 import { StubReader } from '../../crypto/stub-reader.ts';
 import { READ_LIMITS } from '../../reading/limits.ts';
@@ -86,7 +86,7 @@ export class LoggedStream {
   }
 
   /**
-   * The number of first events that a release before schema 4 may have left unpublished. The account must be served, and its first
+   * The number of initial events that a release before schema 4 may have left unpublished. The account must be served, and its first
    * published line must hold the hash of the last unpublished one.
    */
   get unpublished(): number {
@@ -103,7 +103,7 @@ export class LoggedStream {
     const missing = this.#seen.indexOf(0, publishedFrom - 1);
     if (missing < 0) return undefined;
     const leaf = { stream: this.#stream, eventId: missing + 1, index: this.#indexes[missing] as number };
-    const problem = `no line explains the entry at index ${leaf.index} of the log, which the index calls event ${leaf.eventId} of ${nameOfStream(leaf.stream)}`;
+    const problem = `no line matches the entry at index ${leaf.index} of the log, which the index calls event ${leaf.eventId} of ${nameOfStream(leaf.stream)}`;
     return { problem, leaf, line: null };
   }
 

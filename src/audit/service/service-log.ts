@@ -13,7 +13,7 @@ import type { AuditedService } from './service-reader.ts';
 export const WAIT_MS_MAX = 5_000;
 const WAITS_MS_MAX = 60_000;
 export const POLL_MS = 500;
-/** Bounds the memory: an entry takes 32 bytes, and twice that while copied. */
+/** Bounds the memory: an entry takes 32 bytes, and twice that while it is copied. */
 export const ENTRIES_MAX = 500_000;
 
 export interface LogKey {

@@ -114,7 +114,7 @@ function compare(audit: ChamberAudit, { chamber, ideas, allocations, preview, se
   }
 }
 
-/** Phases end by the service's time, so views must not be dated in the future either. */
+/** Phases end according to the service's time, so views must not be dated in the future either. */
 const AHEAD = (at: Millis) =>
   `the service’s responses are dated in the future, ${toTimestamp(at)}: if your clock is wrong, state the time with --now`;
 

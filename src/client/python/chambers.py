@@ -2,7 +2,7 @@
 
 It needs the standard library and `cryptography`. Reader reads chambers, follows logs, and checks that each line of a chamber follows the
 previous one. Agent signs moves (RFC 9421, Ed25519) and makes each exactly once: if a response is lost, it sends the same bytes again. It stores
-a receipt for each move, and includes in each move the last event that it has seen of the chamber. The JavaScript client and the command line
+a receipt for each move, and includes in each move the last event of the chamber that it has seen. The JavaScript client and the command line
 use the same key files, commitments and receipts.
 """
 
@@ -322,7 +322,7 @@ class Reader:
             raise ValueError("is withheld under a key that is not in the service's key directory")
         at = _instant(withheld["at"])
         if not key.get("nbf", 0) <= at < key.get("exp", float("inf")):
-            raise ValueError("is withheld at a time when its key was not in force")
+            raise ValueError("was withheld at a time when its key was not in force")
         return _key_of(did_of(base64.urlsafe_b64decode(key["x"] + "=")))
 
     def _read_receipt_keys(self) -> None:
@@ -347,7 +347,7 @@ class Reader:
         return self._exchange(method, path, body, read=_read_json)[0]
 
     def _with_proof(self, method: str, path: str, content: dict, wallet: Wallet, text: str) -> dict:
-        """Sends the wallet's signature, and once more a new one if the service's error shows that this machine's clock is wrong."""
+        """Sends the wallet's signature, and sends a new one once if the service's error shows that this machine's clock is wrong."""
         url = urllib.parse.urlsplit(self.base_url)
 
         def send() -> dict:
@@ -716,7 +716,7 @@ class Agent(Reader):
         return self.call("POST", f"/chambers/{chamber_id}/admit", {"did": did})
 
     def start(self, chamber_id: int) -> dict:
-        """Ends LOBBY in a chamber with rounds that this agent created. The chamber must have a member, and minMembers if it sets them."""
+        """Ends LOBBY in a chamber with rounds that this agent created. The chamber must have at least one member, and at least minMembers if it sets that."""
         return self.call("POST", f"/chambers/{chamber_id}/start", {})
 
     def propose(self, chamber_id: int, name: str, ticker: str, description: str = "") -> dict:
@@ -775,7 +775,7 @@ class Agent(Reader):
         return {**response, "allocations": plain, "abstainedBps": 10_000 - total, "final": True}
 
     def reveal(self, chamber_id: int, trust_service: bool = False) -> dict:
-        """Reveals this agent's commitment in the chamber, once commits are closed by this machine's clock, corrected as it was when the agent
+        """Reveals this agent's commitment in the chamber, once commits are closed according to this machine's clock, corrected as it was when the agent
         committed. Until then, raises CLIENT_ERR_EARLY. `trust_service` reveals without checking where and when the commitment was made."""
         committed = self.allocations(chamber_id)["committed"]
         commitment = next((each["commitment"] for each in committed if each["did"] == self.did), None)
@@ -900,7 +900,7 @@ class Agent(Reader):
                 lines = []
             except OSError as cause:
                 lines = []
-                self._warn("seen", f"cannot read the last event that this agent has seen of chamber {chamber_id}: {cause}")
+                self._warn("seen", f"cannot read the last event of chamber {chamber_id} that this agent has seen: {cause}")
             newest = next(filter(None, map(_head_of_receipt, reversed(lines))), None)
             if newest is not None:
                 self._note(chamber_id, newest)
