@@ -4,6 +4,7 @@ import { toJwk } from '../crypto/jwk.ts';
 import { type DirectoryKey, type KeyDirectory, keyProblem, NOT_IN_DIRECTORY } from '../crypto/key-directory.ts';
 import { type ParsedReceipt, parseReceipt, type Receipt } from '../crypto/receipt.ts';
 import { isSignedBy } from '../crypto/verify.ts';
+import { messageOf } from '../vocabulary/errors.ts';
 import { LOG_ID, toHex } from '../vocabulary/values.ts';
 import type { Page, Service } from './call.ts';
 import { readDirectory } from './directory.ts';
@@ -23,7 +24,7 @@ export class ReceiptKeeper {
   /** The pinned key by chamber; undefined if the chamber's first line pins none, as in earlier releases. */
   readonly #pinned = new Map<number, string | undefined>();
   readonly #warnings: Warnings;
-  #info: Promise<ServiceSupport> | undefined;
+  #support: ServiceSupport | undefined;
 
   constructor(service: Service, store: ReceiptStore) {
     this.#service = service;
@@ -50,7 +51,7 @@ export class ReceiptKeeper {
     } catch (error) {
       this.#warnings.begin(
         'seen',
-        `cannot read the last event of chamber ${place.stream} that this agent has seen: ${textOf(error)}`,
+        `cannot read the last event of chamber ${place.stream} that this agent has seen: ${messageOf(error)}`,
       );
     }
   }
@@ -81,7 +82,7 @@ export class ReceiptKeeper {
       if (!isOutage(error)) throw error;
       this.#warnings.begin(
         'verify',
-        `${nameOf(parsed)}, but its receipt could not be verified and was not stored: ${textOf(error)}`,
+        `${nameOf(parsed)}, but its receipt could not be verified and was not stored: ${messageOf(error)}`,
       );
     });
     if (key === undefined) return;
@@ -93,7 +94,7 @@ export class ReceiptKeeper {
       await this.#store.add(parsed, { ...receipt, key: toJwk(key.publicKey) });
       this.#warnings.end('keep');
     } catch (error) {
-      this.#warnings.begin('keep', `${nameOf(parsed)}, but receipts cannot be stored: ${textOf(error)}`);
+      this.#warnings.begin('keep', `${nameOf(parsed)}, but receipts cannot be stored: ${messageOf(error)}`);
     }
   }
 
@@ -129,26 +130,21 @@ export class ReceiptKeeper {
     return this.#pinned.get(chamberId);
   }
 
-  /** Reads GET / once; after a failure, the next call reads again. */
-  #readService(signal?: AbortSignal): Promise<ServiceSupport> {
-    this.#info ??= exchange<ServiceInfo | null>(this.#service, { method: 'GET', path: '/' }, signal).then(
-      (info) => {
-        const { features, log } = info ?? {};
-        const isKnown = typeof log?.logId === 'string' && LOG_ID.test(log.logId);
-        return {
-          logId: isKnown ? `${log.logId}` : '',
-          features: Array.isArray(features) ? features : [],
-        };
-      },
-      (error: unknown) => {
-        this.#info = undefined;
-        // If the service has never responded, the move that follows need not wait for it again.
-        if (!(error instanceof ClientError) || !this.#service.contact.isMade) throw error;
-        // The move itself reports and retries an outage.
-        return { logId: '', features: [] };
-      },
-    );
-    return this.#info;
+  /** Reads GET / until a read succeeds. Concurrent calls do not share a read, because each has its own signal. */
+  async #readService(signal?: AbortSignal): Promise<ServiceSupport> {
+    if (this.#support !== undefined) return this.#support;
+    try {
+      const info = await exchange<ServiceInfo | null>(this.#service, { method: 'GET', path: '/' }, signal);
+      const { features, log } = info ?? {};
+      const logId = typeof log?.logId === 'string' && LOG_ID.test(log.logId) ? log.logId : '';
+      this.#support = { logId, features: Array.isArray(features) ? features : [] };
+      return this.#support;
+    } catch (error) {
+      // If the service has never responded, the move that follows need not wait for it again.
+      if (!(error instanceof ClientError) || !this.#service.contact.isMade) throw error;
+      // The move itself reports and retries an outage.
+      return { logId: '', features: [] };
+    }
   }
 }
 
@@ -183,8 +179,4 @@ function isOutage(error: unknown): boolean {
 
 function nameOf({ stream, eventId }: ParsedReceipt): string {
   return `accepted as event ${eventId} of ${typeof stream === 'number' ? `chamber ${stream}` : stream}`;
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -103,6 +103,10 @@ export class ForumError extends Error implements ErrorData {
   }
 }
 
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 export function statusOf(code: ErrorCode): number {
   return STATUS[code];
 }

@@ -7,6 +7,7 @@ import { AdvancedClock, passing } from '../kit/clock.ts';
 import { openService } from '../kit/open-service.ts';
 import { isValidReceipt, readKeys } from '../kit/receipts.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
+import { until } from '../kit/until.ts';
 import { newChamber, PHASE_MILLIS, REGISTRATION, sharedLiveService } from './live-service.ts';
 
 const live = sharedLiveService();
@@ -202,6 +203,26 @@ function replacing(name: string, change: (value: string) => string): Fetching {
 function withoutKeys(): Fetching {
   return async (url, init) => (url.includes('/.well-known/') ? Response.json({ keys: [] }) : fetch(url, init));
 }
+
+it('a move does not fail because a concurrent move of the same agent is aborted during its first read', async () => {
+  const chamberId = await playedIn(Agent.generate(forumOf()));
+  const stop = new AbortController();
+  let reads = 0;
+  const fetching: Fetching = async (url, init) => {
+    if (new URL(url).pathname !== '/' || ++reads > 1) return await fetch(url, init);
+    return await new Promise((_resolve, reject) => {
+      init.signal?.addEventListener('abort', () => reject(init.signal?.reason), { once: true });
+    });
+  };
+  const agent = Agent.generate(forumOf(fetching));
+  const [aborted, other] = [agent.pass(chamberId, { signal: stop.signal }), agent.pass(chamberId)];
+  aborted.catch(() => {});
+  const otherEnd = other.catch((error: unknown) => error);
+  await until(() => reads > 0);
+  stop.abort(new Error('aborted'));
+  await expect(aborted).rejects.toThrow('aborted');
+  expect(await otherEnd).toMatchObject({ code: 'FORUM_ERR_SIGNATURE', step: 'registration' });
+});
 
 it('a service with two histories is detected by the first move that is sent from one to the other', async () => {
   const folder = temporaryFolder();
