@@ -2,6 +2,7 @@
 import { toBlockList } from './connections/client-address.ts';
 import { parseTarget } from './crypto/http-signature.ts';
 import { hostUrls } from './log/postgres/database-url.ts';
+import { messageOf } from './vocabulary/errors.ts';
 import { isWalletAddress } from './vocabulary/schemas.ts';
 import { nearestName } from './vocabulary/suggestion.ts';
 import { type Hex, SIGNATURE_AGES } from './vocabulary/values.ts';
@@ -306,7 +307,7 @@ export function readConfigured<Value>(variable: ConfigProblem['variable'], read:
   try {
     return read();
   } catch (error) {
-    throw new ConfigError([{ variable, problem: error instanceof Error ? error.message : String(error) }]);
+    throw new ConfigError([{ variable, problem: messageOf(error) }]);
   }
 }
 
@@ -325,7 +326,7 @@ export function readConfig(env: Environment): Config {
     try {
       if (env[name]) values[name] = parse(env[name]);
     } catch (error) {
-      problems.set(name, error instanceof Error ? error.message : String(error));
+      problems.set(name, messageOf(error));
     }
   }
   const config = values as Config;

@@ -7,6 +7,7 @@ import { deployContracts, type Owner, OwnerError, readRoles, setRelayer } from '
 import { openRpc, type Rpc, RpcError } from '../relayer/rpc.ts';
 import { openAccount } from '../relayer/transactions.ts';
 import { configuredContracts } from '../service/chain-settings.ts';
+import { messageOf } from '../vocabulary/errors.ts';
 import type { Hex } from '../vocabulary/values.ts';
 import type { Input } from './command.ts';
 import { CommandError, print, printMembers, printNotice } from './output.ts';
@@ -105,7 +106,7 @@ function parse<Value>(name: string, text: string, rule: (text: string) => Value)
   try {
     return rule(text) as NonNullable<Value>;
   } catch (error) {
-    throw new CommandError('usage', `${name} ${error instanceof Error ? error.message : String(error)}`);
+    throw new CommandError('usage', `${name} ${messageOf(error)}`);
   }
 }
 

@@ -58,14 +58,7 @@ export const newLogCommand: CommandSpec = {
   },
 };
 
-interface DatabaseState {
-  readonly logId: string;
-  readonly copiedFrom: string;
-  readonly keyIds: readonly string[];
-  readonly isEmpty: boolean;
-}
-
-async function readState(database: string): Promise<DatabaseState> {
+function readState(database: string) {
   return readWholeLog(database, async (log) => {
     const lines = await log.query('SELECT 1 FROM events LIMIT 1');
     const [logId = '', copiedFrom = ''] = [await readMeta(log, 'log_id'), await readMeta(log, COPIED_FROM)];

@@ -2,7 +2,7 @@
 // could otherwise control the terminal.
 import { ClientError, type ClientErrorCode } from '../client/error.ts';
 import { paint } from '../process/terminal.ts';
-import { ForumError, toMembers } from '../vocabulary/errors.ts';
+import { ForumError, messageOf, toMembers } from '../vocabulary/errors.ts';
 import { escapeInvisible, visibleJson, visibleLine } from '../vocabulary/visible.ts';
 
 export const EXIT = {
@@ -55,7 +55,7 @@ export function printError(isJson: boolean, error: unknown): number {
   const isCoded = error instanceof ClientError || error instanceof ForumError;
   const code = isCoded ? error.code : error instanceof CommandError ? error.kind : 'failure';
   const exitCode = isCoded ? (EXIT_OF[error.code] ?? EXIT.failure) : EXIT[code as keyof typeof EXIT];
-  const detail = error instanceof Error ? error.message : String(error);
+  const detail = messageOf(error);
   const members = isCoded ? toMembers(error) : error instanceof CommandError ? error.members : {};
   console.error(
     isJson

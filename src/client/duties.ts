@@ -5,10 +5,9 @@ import type { TodoView } from '../../projections/todo.ts';
 import { ConcurrencyLimit } from '../process/concurrency-limit.ts';
 import { backoffMillis } from '../reading/waiting.ts';
 import { instantOf, type Millis, PHASES } from '../vocabulary/values.ts';
-import type { CallOptions, Service } from './call.ts';
+import type { CallOptions } from './call.ts';
 import { ClientError } from './error.ts';
-import type { FollowOptions, VerifiedLine } from './events.ts';
-import type { WatchContext } from './reveals.ts';
+import type { WatchContext, WatchedAgent } from './reveals.ts';
 import { steadyMillis } from './time.ts';
 import type { Todo } from './todo-stream.ts';
 import type { Duty } from './watch-report.ts';
@@ -25,11 +24,6 @@ export type OnDue = (duty: Duty, options: Required<CallOptions>) => Promise<unkn
 interface DutiesOptions extends WatchContext {
   readonly onDue: OnDue;
   readonly atOnceMax: number;
-}
-
-interface ForumReader {
-  readonly service: Service;
-  history(chamberId: number, options: FollowOptions): AsyncGenerator<VerifiedLine, void, undefined>;
 }
 
 /** The newest item of a chamber; `replaced` aborts when another item replaces it. */
@@ -54,13 +48,13 @@ interface KnownDuty {
 }
 
 export class Duties {
-  readonly #forum: ForumReader;
+  readonly #forum: WatchedAgent['forum'];
   readonly #options: DutiesOptions;
   readonly #chambers = new Map<number, Chamber>();
   readonly #served = new Set<Promise<void>>();
   readonly #atOnce: ConcurrencyLimit;
 
-  constructor(forum: ForumReader, options: DutiesOptions) {
+  constructor(forum: WatchedAgent['forum'], options: DutiesOptions) {
     this.#forum = forum;
     this.#options = options;
     this.#atOnce = new ConcurrencyLimit({ max: options.atOnceMax });

@@ -1,11 +1,9 @@
 // Watches for an agent that does not run all the time: reveals automatically, and calls a handler for each duty that becomes due.
-import { linkedSignal } from '../reading/waiting.ts';
+import { backoffMillis, linkedSignal } from '../reading/waiting.ts';
 import type { CallOptions, Service } from './call.ts';
 import { Duties, type OnDue } from './duties.ts';
-import { nullIfRetryable } from './error.ts';
-import type { FollowOptions, VerifiedLine } from './events.ts';
-import { type RevealingAgent, Reveals } from './reveals.ts';
-import { type FollowedAgent, followTodo } from './todo-follower.ts';
+import { ClientError, nullIfRetryable } from './error.ts';
+import { Reveals, type WatchContext, type WatchedAgent } from './reveals.ts';
 import type { Todo } from './todo-stream.ts';
 import { isProblem, type Report, reportText } from './watch-report.ts';
 
@@ -22,14 +20,6 @@ export interface WatchOptions extends CallOptions {
 }
 
 const AT_ONCE_MAX = 8;
-
-interface WatchedAgent extends RevealingAgent, FollowedAgent {
-  readonly forum: {
-    readonly service: Service;
-    history(chamberId: number, options: FollowOptions): AsyncGenerator<VerifiedLine, void, undefined>;
-  };
-  todo(options: CallOptions): Promise<Todo>;
-}
 
 /**
  * Runs until the signal aborts, then waits for the running calls and throws the signal's reason. Throws at the start if the service rejects
@@ -56,6 +46,31 @@ export async function watchDuties(agent: WatchedAgent, options: WatchOptions): P
     watch.release();
   }
   throw outer.reason;
+}
+
+/** Yields the todo list now and after each change, until the signal aborts. Reports outages and retries. */
+export async function* followTodo(
+  agent: WatchedAgent,
+  { signal, report }: WatchContext,
+): AsyncGenerator<Todo, void, undefined> {
+  const { local } = agent.forum.service.clock;
+  let reported = '';
+  for (let failures = 0; !signal.aborted; failures++) {
+    try {
+      for await (const todo of agent.todos({ signal })) {
+        failures = 0;
+        if (reported !== '') report({ type: 'followed-again' });
+        reported = '';
+        yield todo;
+      }
+    } catch (error) {
+      // The message may contain the time, so the code identifies the condition.
+      const condition = error instanceof ClientError ? `${error.code} ${error.step}` : String(error);
+      if (!signal.aborted && condition !== reported) report({ type: 'not-followed', error });
+      reported = condition;
+    }
+    await local.sleep(backoffMillis(failures), signal).catch(() => {});
+  }
 }
 
 function warningsOf({ onWarning }: Service): Report {

@@ -56,18 +56,12 @@ export class ClientError extends Error implements ErrorData {
   readonly retryAfterSeconds: ErrorData['retryAfterSeconds'];
   readonly failedRules: ErrorData['failedRules'];
 
-  constructor(code: ClientErrorCode, detail: string, options: ClientErrorOptions = {}) {
-    super(detail, { cause: options.cause });
+  constructor(code: ClientErrorCode, detail: string, { cause, ...data }: ClientErrorOptions = {}) {
+    super(detail, { cause });
+    // `data` may be another ClientError, so the code and the name are set last.
+    Object.assign(this, data);
     this.name = 'ClientError';
     this.code = code;
-    this.status = options.status;
-    this.step = options.step;
-    this.expected = options.expected;
-    this.serviceTime = options.serviceTime;
-    this.head = options.head;
-    this.history = options.history;
-    this.retryAfterSeconds = options.retryAfterSeconds;
-    this.failedRules = options.failedRules;
   }
 
   get detail(): string {

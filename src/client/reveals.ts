@@ -4,14 +4,21 @@ import type { TodoView } from '../../projections/todo.ts';
 import { backoffMillis } from '../reading/waiting.ts';
 import type { CallOptions, Service } from './call.ts';
 import { ClientError } from './error.ts';
+import type { FollowOptions, VerifiedLine } from './events.ts';
 import type { Todo } from './todo-stream.ts';
 import type { Report, RevealProblem } from './watch-report.ts';
 
 /** The maximum number of due and rejected reveals, because an untrusted service could list any number of chambers. */
 const REVEALS_MAX = 1_000;
 
-export interface RevealingAgent {
-  readonly forum: { readonly service: Service };
+/** The members of Agent that a watch calls. */
+export interface WatchedAgent {
+  readonly forum: {
+    readonly service: Service;
+    history(chamberId: number, options: FollowOptions): AsyncGenerator<VerifiedLine, void, undefined>;
+  };
+  todo(options: CallOptions): Promise<Todo>;
+  todos(options: CallOptions): AsyncGenerator<Todo, void, undefined>;
   reveal(chamberId: number, options: CallOptions): Promise<unknown>;
   requireRevealable(chamberId: number, options: CallOptions): Promise<void>;
 }
@@ -22,7 +29,7 @@ export interface WatchContext {
 }
 
 export class Reveals {
-  readonly #agent: RevealingAgent;
+  readonly #agent: WatchedAgent;
   readonly #watching: WatchContext;
   readonly #revealing = new Set<number>();
   readonly #problems = new Map<number, RevealProblem>();
@@ -31,7 +38,7 @@ export class Reveals {
   /** Settles with the last reveal that was started, so that only one response is read at a time. */
   #attempt: Promise<unknown> = Promise.resolve();
 
-  constructor(agent: RevealingAgent, watching: WatchContext) {
+  constructor(agent: WatchedAgent, watching: WatchContext) {
     this.#agent = agent;
     this.#watching = watching;
   }

@@ -3,6 +3,7 @@
 import { type KeptReceipt, parseReceipt } from '../crypto/receipt.ts';
 import { appendLine, createFile, makeFolder, replaceFile } from '../files/durable-file.ts';
 import { isOpenToOthers } from '../files/private-file.ts';
+import { messageOf } from '../vocabulary/errors.ts';
 import { fromHex, type Hex, toHex } from '../vocabulary/values.ts';
 import type { StoredOpening } from './binding.ts';
 import { ClientError } from './error.ts';
@@ -194,8 +195,7 @@ async function onDisk<Result>(path: string, work: () => Promise<Result>): Promis
 }
 
 function storageError(path: string, cause: unknown): ClientError {
-  const problem = cause instanceof Error ? cause.message : String(cause);
-  return new ClientError('CLIENT_ERR_STORAGE', `${path} can’t be used: ${problem}`, { cause });
+  return new ClientError('CLIENT_ERR_STORAGE', `${path} can’t be used: ${messageOf(cause)}`, { cause });
 }
 
 /** Throws in browsers, which have no files. */

@@ -1,5 +1,6 @@
 // The reports of a program that watches for an agent: data, and a sentence for people.
 import type { TodoView } from '../../projections/todo.ts';
+import { messageOf } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { ClientError } from './error.ts';
 
@@ -60,6 +61,6 @@ export function problemText({ error, phaseEndsAt }: Omit<RevealProblem, 'chamber
 }
 
 function textOf(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
+  const text = messageOf(error);
   return error instanceof ClientError && error.step === 'registration' ? `${text}; run chambers agent register` : text;
 }

@@ -29,7 +29,7 @@ export async function startEmbeddedPostgres({
   parent = tmpdir(),
   flags = [],
   handlesSignals,
-}: EmbeddedPostgresOptions) {
+}: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const databaseDir = join(parent, `chambers-postgres-${randomBytes(6).toString('hex')}`);
   const port = await freePort();
   const Server = await importServer(handlesSignals ? [...EXITS, ...SIGNALS] : EXITS);
@@ -45,7 +45,7 @@ export async function startEmbeddedPostgres({
   await server.initialise();
   await server.start();
   const child = () => (server as unknown as { readonly process: ChildProcess }).process;
-  const embedded: EmbeddedPostgres = {
+  return {
     url: `postgres://postgres:password@127.0.0.1:${port}/postgres`,
     child,
     start: () => server.start(),
@@ -55,7 +55,6 @@ export async function startEmbeddedPostgres({
       await rm(databaseDir, { recursive: true, force: true });
     },
   };
-  return embedded;
 }
 
 const EXITS = ['beforeExit', 'exit'] as const;

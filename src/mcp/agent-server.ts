@@ -30,12 +30,7 @@ interface AgentServerOptions {
   readonly report: (line: string) => void;
 }
 
-export interface AgentServer {
-  readonly factory: McpServerFactory;
-  close(): void;
-}
-
-export function createAgentServer(options: AgentServerOptions): AgentServer {
+export function createAgentServer(options: AgentServerOptions) {
   const { agent, callsFolder, callMillisMax, isReadOnly, limits, version, report } = options;
   const files = new CallFiles(callsFolder, report);
   const calls = new ActingCalls(agent, { files, allowance: new Allowance(limits), callMillisMax, report });

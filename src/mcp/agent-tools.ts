@@ -12,7 +12,7 @@ import { isTurnOver } from './passing.ts';
 import { proposeOnce } from './propose-once.ts';
 import type { Seat } from './seat.ts';
 import { inAliases, shownItem, todoItem } from './todo-items.ts';
-import { ADDS, type AnyTool, acting, described, id, NOTE, READS, type ToolCall, tool } from './tool.ts';
+import { ADDS, type AnyTool, acting, described, id, NOTE, READS, type Tool, type ToolCall, tool } from './tool.ts';
 import { waitTool } from './wait.ts';
 
 const count = v.number();
@@ -53,51 +53,36 @@ export function ownTools(seat: Seat): readonly AnyTool[] {
 
 export function actingTools(seat: Seat): readonly AnyTool[] {
   const { agent } = seat;
-  const run = <Input extends ActingInput, Result extends object>(
-    name: string,
-    input: Input,
-    call: ToolCall,
-    act: (turn: Turn) => Promise<Result>,
-  ) => runActing(seat, { name, input, call }, act);
   return [
     openTool(seat),
-    tool({
+    actingTool(seat, {
       name: 'join',
       title: 'Join a chamber',
       description: 'Becomes a member, in LOBBY.',
-      annotations: ADDS,
       input: v.strictObject({ chamberId: id, ...acting }),
       output: v.object({ turnOrder: count }),
-      run: (input, call) =>
-        run('join', input, call, ({ step }) => step('join', (options) => agent.joinChamber(input.chamberId, options))),
+      act: ({ step }, { chamberId }) => step('join', (options) => agent.joinChamber(chamberId, options)),
     }),
-    tool({
+    actingTool(seat, {
       name: 'start',
       title: 'Start a chamber',
       description: 'Ends LOBBY of your own chamber with rounds, once enough have joined.',
-      annotations: ADDS,
       input: v.strictObject({ chamberId: id, ...acting }),
       output: v.object({ eventId: count }),
-      run: (input, call) =>
-        run('start', input, call, ({ step }) => step('start', (options) => agent.start(input.chamberId, options))),
+      act: ({ step }, { chamberId }) => step('start', (options) => agent.start(chamberId, options)),
     }),
-    tool({
+    actingTool(seat, {
       name: 'admit',
       title: 'Admit an agent',
       description: 'Adds an agent that may join your own chamber with `admission.dids`, in LOBBY.',
-      annotations: ADDS,
       input: v.strictObject({ chamberId: id, did: sentDid, ...acting }),
       output: v.object({ eventId: count }),
-      run: (input, call) =>
-        run('admit', input, call, ({ step }) =>
-          step('admit', (options) => agent.admit(input.chamberId, input.did, options)),
-        ),
+      act: ({ step }, { chamberId, did }) => step('admit', (options) => agent.admit(chamberId, did, options)),
     }),
-    tool({
+    actingTool(seat, {
       name: 'propose',
       title: 'Propose an idea',
       description: 'In PROPOSAL, in your turn, which continues unless `pass`.',
-      annotations: ADDS,
       input: v.strictObject({
         chamberId: id,
         name: described(characters(1, NAME_CHARS_MAX), 'name of the idea'),
@@ -107,19 +92,16 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
         ...acting,
       }),
       output: v.object({ ideaId: v.string(), ticker: v.string(), passed: v.boolean() }),
-      run: (input, call) =>
-        run('propose', input, call, async ({ step, endTurn }) => {
-          const { chamberId, name, ticker, description } = input;
-          const proposed = await proposeOnce(agent, chamberId, { idea: { name, ticker, description }, step });
-          return { ...proposed, passed: await endTurn() };
-        }),
+      act: async ({ step, endTurn }, { chamberId, name, ticker, description }) => {
+        const proposed = await proposeOnce(agent, chamberId, { idea: { name, ticker, description }, step });
+        return { ...proposed, passed: await endTurn() };
+      },
     }),
-    tool({
+    actingTool(seat, {
       name: 'debate',
       title: 'Speak in the debate',
       description:
         'In DEBATE, in your turn: comments on an idea or on the debate. `pass` alone, without a comment, ends the turn.',
-      annotations: ADDS,
       input: v.strictObject({
         chamberId: id,
         comment: v.optional(described(characters(1, TEXT_CHARS_MAX), 'what you say')),
@@ -131,28 +113,27 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
         ...acting,
       }),
       output: v.object({ eventId: count, passed: v.boolean() }),
-      run: (input, call) =>
-        run('debate', requireComment(input), call, async ({ step, endTurn, pass }) => {
-          const { chamberId, comment, ideaId: named, stance, replyTo, refinement } = input;
-          if (comment === undefined) return { passed: true, eventId: await pass() };
-          const ideaId = named === undefined ? null : ideaIdOf(await agent.forum.chamber(chamberId), named, 'DEBATE');
+      check: requireComment,
+      act: async ({ step, endTurn, pass }, { chamberId, comment, ideaId: named, stance, replyTo, refinement }) => {
+        if (comment === undefined) return { passed: true, eventId: await pass() };
+        const ideaId = named === undefined ? null : ideaIdOf(await agent.forum.chamber(chamberId), named, 'DEBATE');
+        const move = {
+          comment,
+          ideaId,
+          ...(stance && { stance }),
+          ...(replyTo && { replyTo }),
           // Arguments come from JSON.
-          const options = {
-            ...(stance && { stance }),
-            ...(replyTo && { replyTo }),
-            ...(refinement && { refinement: refinement as JsonObject }),
-          };
-          const move = { comment, ideaId, ...options };
-          const { eventId } = await step('debate', (options) => agent.debate(chamberId, move, options));
-          return { eventId, passed: await endTurn() };
-        }),
+          ...(refinement && { refinement: refinement as JsonObject }),
+        };
+        const { eventId } = await step('debate', (options) => agent.debate(chamberId, move, options));
+        return { eventId, passed: await endTurn() };
+      },
     }),
-    tool({
+    actingTool(seat, {
       name: 'amend',
       title: 'Amend my idea',
       description:
         'In DEBATE, in your turn: changes your own idea. Members allocate to the new text, and it becomes the token. Omitted arguments keep their text.',
-      annotations: ADDS,
       input: v.strictObject({
         chamberId: id,
         ideaId: idea,
@@ -162,50 +143,42 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
         ...acting,
       }),
       output: v.object({ eventId: count, version: count, passed: v.boolean() }),
-      run: (input, call) =>
-        run('amend', input, call, async ({ step, endTurn }) => {
-          const { chamberId, ideaId: named, name, description } = input;
-          const ideaId = ideaIdOf(await agent.forum.chamber(chamberId), named, 'DEBATE');
-          const texts = { ...(name !== undefined && { name }), ...(description !== undefined && { description }) };
-          const amended = await step('amend', (options) => agent.amend(chamberId, { ideaId, ...texts }, options));
-          return { ...amended, passed: await endTurn() };
-        }),
+      act: async ({ step, endTurn }, { chamberId, ideaId: named, name, description }) => {
+        const ideaId = ideaIdOf(await agent.forum.chamber(chamberId), named, 'DEBATE');
+        const texts = { ...(name !== undefined && { name }), ...(description !== undefined && { description }) };
+        const amended = await step('amend', (options) => agent.amend(chamberId, { ideaId, ...texts }, options));
+        return { ...amended, passed: await endTurn() };
+      },
     }),
-    tool({
+    actingTool(seat, {
       name: 'withdraw',
       title: 'Withdraw my idea',
       description:
         'In PROPOSAL or DEBATE, in your turn: permanently withdraws your own idea. Nobody can allocate to it.',
-      annotations: ADDS,
       input: v.strictObject({ chamberId: id, ideaId: idea, ...ending, ...acting }),
       output: v.object({ eventId: count, passed: v.boolean() }),
-      run: (input, call) =>
-        run('withdraw', input, call, async ({ step, endTurn }) => {
-          const { chamberId, ideaId: named } = input;
-          const ideaId = ideaIdOf(await agent.forum.chamber(chamberId), named, 'PROPOSAL', 'DEBATE');
-          const { eventId } = await step('withdraw', (options) => agent.withdraw(chamberId, ideaId, options));
-          return { eventId, passed: await endTurn() };
-        }),
+      act: async ({ step, endTurn }, { chamberId, ideaId: named }) => {
+        const ideaId = ideaIdOf(await agent.forum.chamber(chamberId), named, 'PROPOSAL', 'DEBATE');
+        const { eventId } = await step('withdraw', (options) => agent.withdraw(chamberId, ideaId, options));
+        return { eventId, passed: await endTurn() };
+      },
     }),
-    tool({
+    actingTool(seat, {
       name: 'pass',
       title: 'End my turn',
       description: 'In PROPOSAL or DEBATE, in your turn. Returns how many turns of PROPOSAL you have left.',
-      annotations: ADDS,
       input: v.strictObject({ chamberId: id, done: ending.done, ...acting }),
       output: v.object({ eventId: count, passed: v.boolean(), turnsLeft: v.optional(count) }),
-      run: (input, call) =>
-        run('pass', input, call, async ({ pass, phase }) => {
-          const eventId = await pass();
-          const left = phase === 'PROPOSAL' ? await turnsLeft(seat, input.chamberId, call.signal) : {};
-          return { passed: true, eventId, ...left };
-        }),
+      act: async ({ pass, phase, signal }, { chamberId }) => {
+        const eventId = await pass();
+        const left = phase === 'PROPOSAL' ? await turnsLeft(seat, chamberId, signal) : {};
+        return { passed: true, eventId, ...left };
+      },
     }),
-    tool({
+    actingTool(seat, {
       name: 'allocate',
       title: 'Commit an allocation',
       description: `Once, in ALLOCATE_COMMIT, and final: shares of ${BPS_TOTAL} bps; the rest abstains. Revealed automatically.`,
-      annotations: ADDS,
       input: v.strictObject({
         chamberId: id,
         allocations: v.optional(
@@ -222,16 +195,12 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
         ...acting,
       }),
       output: v.object({ ok: v.boolean(), abstainedBps: count, final: v.boolean() }),
-      run: (input, call) =>
-        run('allocate', input, call, async ({ step }) => {
-          const { chamberId, allocations, abstain = false } = input;
-          const { ok } = await step('commit', (options) =>
-            agent.commit(chamberId, allocations, { ...options, abstain }),
-          );
-          // A repeated request only confirms that the commitment was accepted.
-          const allocatedBps = allocations.reduce((sum, { bps }) => sum + bps, 0);
-          return { ok, allocations, abstainedBps: BPS_TOTAL - allocatedBps, final: true };
-        }),
+      act: async ({ step }, { chamberId, allocations, abstain = false }) => {
+        const { ok } = await step('commit', (options) => agent.commit(chamberId, allocations, { ...options, abstain }));
+        // A repeated request only confirms that the commitment was accepted.
+        const allocatedBps = allocations.reduce((sum, { bps }) => sum + bps, 0);
+        return { ok, allocations, abstainedBps: BPS_TOTAL - allocatedBps, final: true };
+      },
     }),
   ];
 }
@@ -244,6 +213,7 @@ interface ActingInput {
 }
 
 interface Turn {
+  readonly signal: AbortSignal;
   readonly step: Step;
   /** The phase of the first attempt. */
   readonly phase: Phase | null;
@@ -253,11 +223,30 @@ interface Turn {
   readonly endTurn: () => Promise<boolean>;
 }
 
-async function runActing<Result extends object>(
+interface ActingTool<Input extends v.GenericSchema<unknown, ActingInput>>
+  extends Omit<Tool<Input>, 'annotations' | 'run'> {
+  /** Throws CLIENT_ERR_INPUT for arguments that the schema can't reject. */
+  readonly check?: (input: v.InferOutput<Input>) => void;
+  readonly act: (turn: Turn, input: v.InferOutput<Input>) => Promise<object>;
+}
+
+function actingTool<Input extends v.GenericSchema<unknown, ActingInput>>(
+  seat: Seat,
+  { check, act, ...described }: ActingTool<Input>,
+): AnyTool {
+  const { name } = described;
+  const run = async (input: v.InferOutput<Input>, call: ToolCall) => {
+    check?.(input);
+    return await runActing(seat, { name, input, call }, (turn) => act(turn, input));
+  };
+  return tool({ ...described, annotations: ADDS, run });
+}
+
+async function runActing(
   seat: Seat,
   { name, input, call }: { readonly name: string; readonly input: ActingInput; readonly call: ToolCall },
-  act: (turn: Turn) => Promise<Result>,
-) {
+  act: (turn: Turn) => Promise<object>,
+): Promise<object> {
   const { agent, calls, passing } = seat;
   const { chamberId, again, ...args } = input;
   const { signal, isRepetition } = call;
@@ -280,7 +269,7 @@ async function runActing<Result extends object>(
         throw error;
       }
     };
-    return await act({ step, phase, pass, endTurn });
+    return await act({ signal, step, phase, pass, endTurn });
   });
   return await running.catch(async (error: unknown) => {
     if (error instanceof ClientError && error.code === 'FORUM_ERR_PHASE')
@@ -344,7 +333,7 @@ async function turnsLeft(
   }
 }
 
-function requireComment<Input extends ActingInput & { readonly comment?: string | undefined }>(input: Input): Input {
-  if (input.comment !== undefined || input.pass === true || input.done === true) return input;
+function requireComment({ comment, pass, done }: ActingInput & { readonly comment?: string | undefined }): void {
+  if (comment !== undefined || pass === true || done === true) return;
   throw new ClientError('CLIENT_ERR_INPUT', 'comment: is required');
 }

@@ -2,8 +2,8 @@
 // passes turns for an agent that is done. A restart loses nothing: the service lists the due reveals, and the agent's store has the salts.
 import type { TodoView } from '../../projections/todo.ts';
 import type { Agent } from '../client/agent.ts';
+import { followTodo } from '../client/duty-watch.ts';
 import { Reveals, type WatchContext } from '../client/reveals.ts';
-import { followTodo } from '../client/todo-follower.ts';
 import type { Todo, TodoQuery } from '../client/todo-stream.ts';
 import { problemText, reportText } from '../client/watch-report.ts';
 import { detach } from '../process/detach.ts';

@@ -21,7 +21,7 @@ export interface ToolCall {
   readonly progress: (done: number, total: number) => Promise<void>;
 }
 
-interface Tool<Input extends v.GenericSchema> {
+export interface Tool<Input extends v.GenericSchema> {
   readonly name: string;
   readonly title: string;
   readonly description: string;

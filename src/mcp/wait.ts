@@ -21,11 +21,6 @@ const NOTHING_LEFT = 'You are not in an open chamber: stop, or find one with cha
 
 const NO_CHAIN = 'Stop: the service is configured without a chain, so neither a root nor tokens will follow.';
 
-/** The server reports each chamber's end once, and again to a call that names the chamber. */
-function rootPendingText(chamberId: number): string {
-  return `Stop, or call wait with chamberId ${chamberId}, which returns once its root and its tokens are on the chain.`;
-}
-
 interface WaitInput {
   readonly seconds?: number | undefined;
   readonly chamberId?: number | undefined;
@@ -96,7 +91,10 @@ interface PollOptions {
   readonly call: ToolCall;
 }
 
-/** Returns the current state, and whether it ends the wait (`isNews`). */
+/**
+ * Returns the current state, and whether it ends the wait (`isNews`). `joined` are this agent's chambers in LOBBY that other agents have
+ * joined since the call began.
+ */
 async function poll(seat: Seat, { query, chamberId, lobbies, lost, call: { signal } }: PollOptions) {
   const { now, todo: all, more, version } = await seat.todo(signal, query);
   const isInScope = (each: number) => chamberId === undefined || each === chamberId;
@@ -168,13 +166,7 @@ function isSettled(outcome: Outcome): boolean {
   return !('waitsFor' in outcome);
 }
 
-interface PollResult {
-  readonly todo: readonly SeatItem[];
-  /** This agent's chambers in LOBBY that other agents have joined since the call began. */
-  readonly joined: readonly SeatItem[];
-  readonly outcomes: readonly Outcome[];
-  readonly now: string;
-}
+type PollResult = Awaited<ReturnType<typeof poll>>;
 
 /** Returns the due items and a count of the rest; if nothing is due, some of the other items, with the reason for the wait. */
 async function toResult({ agent }: Seat, { todo, joined, outcomes, now }: PollResult, { signal }: ToolCall) {
@@ -195,8 +187,10 @@ async function toResult({ agent }: Seat, { todo, joined, outcomes, now }: PollRe
   };
 }
 
+/** The server reports each chamber's end once, and again to a call that names the chamber. */
 async function nextAfterEnd(forum: ForumClient, chamberId: number, signal: AbortSignal): Promise<string> {
-  return (await hasChain(forum, signal)) ? rootPendingText(chamberId) : NO_CHAIN;
+  if (!(await hasChain(forum, signal))) return NO_CHAIN;
+  return `Stop, or call wait with chamberId ${chamberId}, which returns once its root and its tokens are on the chain.`;
 }
 
 /** Omits the chamber's name, a text by another agent, because this agent has read the chamber in which it acts. */

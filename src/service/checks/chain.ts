@@ -1,10 +1,12 @@
 // Checks the chain: its id, whether the contracts accept the relayer, and whether the next chamber ids are free. A service without a chain
 // does not load viem.
+
 import { ConfigError } from '../../config.ts';
 import { anvilBinary } from '../../dev-chain/anvil.ts';
 import { EXIT_FAILURE } from '../../process/exit.ts';
+import { messageOf } from '../../vocabulary/errors.ts';
 import type { Millis } from '../../vocabulary/values.ts';
-import { type Check, type ProbedChain, reasonOf } from './check.ts';
+import type { Check, ProbedChain } from './check.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 
 export const checkChain: Check = async (state) => {
@@ -39,7 +41,7 @@ function checkAnvil(): readonly Finding[] {
     anvilBinary();
     return [ok('chain', 'a development chain, started with the service; set RPC_URL to use another chain')];
   } catch (error) {
-    return [problem('chain', reasonOf(error), { variable: 'RPC_URL', exitCode: EXIT_FAILURE })];
+    return [problem('chain', messageOf(error), { variable: 'RPC_URL', exitCode: EXIT_FAILURE })];
   }
 }
 
@@ -66,7 +68,7 @@ export const checkChamberIds: Check = async ({ config, log, isLogReadable, chain
     ];
   } catch (error) {
     return [
-      warning('chain', `cannot find out which chamber ids have a root in the registry: ${reasonOf(error)}`, 'RPC_URL'),
+      warning('chain', `cannot find out which chamber ids have a root in the registry: ${messageOf(error)}`, 'RPC_URL'),
     ];
   }
 };

@@ -31,7 +31,3 @@ export interface CheckState extends CheckInput {
 }
 
 export type Check = (state: CheckState) => readonly Finding[] | Promise<readonly Finding[]>;
-
-export function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}

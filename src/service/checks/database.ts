@@ -1,11 +1,13 @@
 // Checks whether a start could open the database, and whether there is enough disk space. Reads the existing log.
+
 import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { type Config, VARIABLES } from '../../config.ts';
 import type { ExistingLog } from '../../log/existing-log.ts';
 import { findSqliteLog } from '../../log/sqlite/reader.ts';
 import { EXIT_FAILURE } from '../../process/exit.ts';
-import { type Check, reasonOf } from './check.ts';
+import { messageOf } from '../../vocabulary/errors.ts';
+import type { Check } from './check.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 
 const FREE_BYTES_MIN = 100_000_000;
@@ -19,7 +21,7 @@ export const checkDatabase: Check = async (state) => {
     state.isLogReadable = true;
     return log?.isMigrationDue ? [...findings, warning('disk', MIGRATION, variable)] : findings;
   } catch (error) {
-    return [problem('disk', reasonOf(error), { variable, exitCode: EXIT_FAILURE })];
+    return [problem('disk', messageOf(error), { variable, exitCode: EXIT_FAILURE })];
   }
 };
 

@@ -1,11 +1,13 @@
 // Checks the file of the signing keys, and whether the log extends its published checkpoint.
+
 import { ConfigError } from '../../config.ts';
 import { StreamDamaged } from '../../log/damage.ts';
 import { EXIT_FAILURE } from '../../process/exit.ts';
 import { PublishedHistory } from '../../publisher/published-history.ts';
 import { TreeDamaged } from '../../publisher/publisher.ts';
+import { messageOf } from '../../vocabulary/errors.ts';
 import { checkpointCopyOf, findKeys, keyFileOf } from '../key-files.ts';
-import { type Check, reasonOf } from './check.ts';
+import type { Check } from './check.ts';
 import { findLog } from './database.ts';
 import { configurationFindings, ok, problem, warning } from './finding.ts';
 
@@ -46,6 +48,6 @@ export const checkPublished: Check = async ({ config, log }) => {
     if (error instanceof ConfigError) return [];
     // A damaged log is still the same log, and the rest of it is served.
     if (error instanceof TreeDamaged || error instanceof StreamDamaged) return [warning('keys', error.message)];
-    return [problem('keys', reasonOf(error), { exitCode: EXIT_FAILURE })];
+    return [problem('keys', messageOf(error), { exitCode: EXIT_FAILURE })];
   }
 };

@@ -1,11 +1,13 @@
 // Checks the settings: misspelled names, the files that they name, unsafe flags and the limit on open files. Shows the effective values.
+
 import { existsSync, readFileSync } from 'node:fs';
 import { type Config, ConfigError, misspeltNames } from '../../config.ts';
 import { describeDatabase } from '../../log/postgres/database-url.ts';
+import { messageOf } from '../../vocabulary/errors.ts';
 import { nearestName } from '../../vocabulary/suggestion.ts';
 import { readWithholdList } from '../../withholding/list.ts';
 import { readLists, readWitnesses } from '../configured.ts';
-import { type Check, reasonOf } from './check.ts';
+import type { Check } from './check.ts';
 import { configurationFindings, type Finding, ok, problem, warning } from './finding.ts';
 
 /** Warns about misspelled names and a misspelled `production`, which would otherwise be ignored silently. */
@@ -113,6 +115,6 @@ export const checkWithholdings: Check = ({ config: { WITHHOLD_FILE: path } }) =>
       problem('configuration', `${path}, line ${line}: ${reason}`, { variable }),
     );
   } catch (error) {
-    return [problem('configuration', reasonOf(error), { variable })];
+    return [problem('configuration', messageOf(error), { variable })];
   }
 };
