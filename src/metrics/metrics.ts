@@ -122,128 +122,111 @@ export function batchObserver(registry: Registry): (batch: Batch) => void {
   };
 }
 
-interface Metric {
-  readonly name: string;
-  readonly help: string;
-  readonly isCounter: boolean;
-  /** The value while the source has no state. */
-  readonly absent: number;
-}
-
-function gauge(name: string, help: string, absent = 0): Metric {
-  return { name, help, isCounter: false, absent };
-}
-
-function counter(name: string, help: string): Metric {
-  return { name, help, isCounter: true, absent: 0 };
-}
+/** A counter if the name ends in `_total`, otherwise a gauge. `absent` is the value while the source has no state. */
+type Metric = readonly [name: string, help: string, absent?: number];
 
 /** The metrics that are one value each. */
 const VALUES = {
-  streams: gauge('chambers_stream_consumers', 'Open streams'),
-  streamLag: gauge('chambers_stream_lag_events', 'Events that the slowest consumer is behind'),
-  connections: gauge('chambers_connections', 'Open connections'),
-  stateCacheBytes: gauge('chambers_state_cache_bytes', 'Estimated memory of cached chambers and agents'),
-  isWritable: gauge('chambers_log_writable', 'Whether the latest write to the log succeeded'),
-  damagedStreams: gauge('chambers_damaged_streams', 'Chambers and agents whose events were found damaged'),
-  isHealthy: gauge('chambers_healthy', 'Whether GET /health reports ok: the relayer can work, and the clock is right'),
-  clockAheadSeconds: gauge(
+  streams: ['chambers_stream_consumers', 'Open streams'],
+  streamLag: ['chambers_stream_lag_events', 'Events that the slowest consumer is behind'],
+  connections: ['chambers_connections', 'Open connections'],
+  stateCacheBytes: ['chambers_state_cache_bytes', 'Estimated memory of cached chambers and agents'],
+  isWritable: ['chambers_log_writable', 'Whether the latest write to the log succeeded'],
+  damagedStreams: ['chambers_damaged_streams', 'Chambers and agents whose events were found damaged'],
+  isHealthy: ['chambers_healthy', 'Whether GET /health reports ok: the relayer can work, and the clock is right'],
+  clockAheadSeconds: [
     'chambers_clock_ahead_seconds',
     "How far the clock is ahead of the service's time while the service decides nothing because of it, otherwise 0",
-  ),
-  areListsRead: gauge('chambers_access_lists_read', 'Whether the latest read of the access lists succeeded'),
-  isWithholdingFinished: gauge(
+  ],
+  areListsRead: ['chambers_access_lists_read', 'Whether the latest read of the access lists succeeded'],
+  isWithholdingFinished: [
     'chambers_withholding_finished',
     'Whether every text that WITHHOLD_FILE names is withheld and erased',
-  ),
-  isStandbyAsynchronous: gauge(
+  ],
+  isStandbyAsynchronous: [
     'chambers_standby_asynchronous',
     'Whether the database has a standby that commits do not wait for',
-  ),
-  lastBackupAt: gauge(
+  ],
+  lastBackupAt: [
     'chambers_last_backup_timestamp_seconds',
     'Modification time of BACKUP_STAMP_FILE, in Unix seconds; 0 if the file is missing, NaN if the variable is not set',
-  ),
-  receipts: counter('chambers_receipts_signed_total', 'Receipts signed'),
-  lostLogLines: counter(
+  ],
+  receipts: ['chambers_receipts_signed_total', 'Receipts signed'],
+  lostLogLines: [
     'chambers_diagnostic_lines_lost_total',
     "Lines of the service's own log that were lost because standard error did not accept them",
-  ),
-};
+  ],
+} as const satisfies Readonly<Record<string, Metric>>;
 
 /** The metrics that are members of a part's state. */
 const STATES = {
   relayer: {
-    pending: gauge('chambers_relayer_pending', 'Transactions not yet sent or confirmed'),
-    failed: gauge('chambers_relayer_failed', 'Deployments that failed since the start'),
-    leads: gauge(
-      'chambers_relayer_leads',
-      'Whether this node holds the lease and relays; NaN without a chain',
-      Number.NaN,
-    ),
+    pending: ['chambers_relayer_pending', 'Transactions not yet sent or confirmed'],
+    failed: ['chambers_relayer_failed', 'Deployments that failed since the start'],
+    leads: ['chambers_relayer_leads', 'Whether this node holds the lease and relays; NaN without a chain', Number.NaN],
   },
   spending: {
-    alerts: gauge('chambers_relayer_alerts', 'Conditions that need an operator; GET /health lists them'),
-    transactions: counter(
+    alerts: ['chambers_relayer_alerts', 'Conditions that need an operator; GET /health lists them'],
+    transactions: [
       'chambers_relayer_transactions_total',
       'Signed transactions, including replacements with a higher fee',
-    ),
-    reverts: counter('chambers_relayer_reverts_total', 'Transactions that reverted in a block'),
-    ether: counter('chambers_relayer_spent_ether_total', 'Fees of confirmed transactions, in ether'),
-    attemptsMax: gauge('chambers_relayer_attempts_max', 'The largest number of nonces that one open job has used'),
-    jobEtherMax: gauge('chambers_relayer_job_ether_max', 'The highest fees that one open job has paid, in ether'),
-    balanceEther: gauge(
+    ],
+    reverts: ['chambers_relayer_reverts_total', 'Transactions that reverted in a block'],
+    ether: ['chambers_relayer_spent_ether_total', 'Fees of confirmed transactions, in ether'],
+    attemptsMax: ['chambers_relayer_attempts_max', 'The largest number of nonces that one open job has used'],
+    jobEtherMax: ['chambers_relayer_job_ether_max', 'The highest fees that one open job has paid, in ether'],
+    balanceEther: [
       'chambers_relayer_balance_ether',
       "Balance of the relayer's account, in ether; NaN if this node does not relay",
       Number.NaN,
-    ),
-    transactionsLeft: gauge(
+    ],
+    transactionsLeft: [
       'chambers_relayer_transactions_left',
       'Number of transactions that the balance can pay for at current fees; NaN if this node does not relay',
       Number.NaN,
-    ),
+    ],
   },
   withholding: {
-    withheld: gauge('chambers_withheld_lines', 'Lines of the log whose texts are withheld'),
-    failedEntries: gauge('chambers_withhold_entries_failed', 'Lines of WITHHOLD_FILE that name no text to withhold'),
-    isListRead: gauge('chambers_withhold_list_read', 'Whether the latest read of WITHHOLD_FILE succeeded'),
+    withheld: ['chambers_withheld_lines', 'Lines of the log whose texts are withheld'],
+    failedEntries: ['chambers_withhold_entries_failed', 'Lines of WITHHOLD_FILE that name no text to withhold'],
+    isListRead: ['chambers_withhold_list_read', 'Whether the latest read of WITHHOLD_FILE succeeded'],
   },
   publishing: {
-    size: gauge('chambers_checkpoint_size', 'Lines covered by the stored checkpoint'),
-    lagSeconds: gauge(
+    size: ['chambers_checkpoint_size', 'Lines covered by the stored checkpoint'],
+    lagSeconds: [
       'chambers_checkpoint_lag_seconds',
       'Time since the stored checkpoint last covered all lines that this node knew of',
-    ),
-    isTreeDamaged: gauge('chambers_tree_damaged', 'Whether the stored tiles do not match the checkpoint'),
-    hasSecondHistory: gauge('chambers_second_history', 'Whether the log does not extend a published checkpoint'),
-    ok: gauge('chambers_checkpoint_ok', 'Whether the latest attempt to publish and copy a checkpoint succeeded'),
-    leads: gauge('chambers_publisher_leads', 'Whether this node holds the lease and publishes checkpoints'),
-    cosignatures: counter('chambers_witness_cosignatures_total', 'Cosignatures added to checkpoints'),
-    failures: counter('chambers_witness_failures_total', 'Failed requests to witnesses'),
-    lateCosignatures: counter(
+    ],
+    isTreeDamaged: ['chambers_tree_damaged', 'Whether the stored tiles do not match the checkpoint'],
+    hasSecondHistory: ['chambers_second_history', 'Whether the log does not extend a published checkpoint'],
+    ok: ['chambers_checkpoint_ok', 'Whether the latest attempt to publish and copy a checkpoint succeeded'],
+    leads: ['chambers_publisher_leads', 'Whether this node holds the lease and publishes checkpoints'],
+    cosignatures: ['chambers_witness_cosignatures_total', 'Cosignatures added to checkpoints'],
+    failures: ['chambers_witness_failures_total', 'Failed requests to witnesses'],
+    lateCosignatures: [
       'chambers_witness_late_total',
       'Cosignatures dropped because the next checkpoint was already published',
-    ),
+    ],
   },
   calling: {
-    delivered: counter('chambers_callbacks_delivered_total', 'Duties whose callback got a 2xx response'),
-    failedTries: counter('chambers_callbacks_failed_total', 'Callback attempts without a 2xx response'),
-    queued: gauge('chambers_callbacks_queued', 'Duties waiting for a callback attempt'),
-    oldestSeconds: gauge(
+    delivered: ['chambers_callbacks_delivered_total', 'Duties whose callback got a 2xx response'],
+    failedTries: ['chambers_callbacks_failed_total', 'Callback attempts without a 2xx response'],
+    queued: ['chambers_callbacks_queued', 'Duties waiting for a callback attempt'],
+    oldestSeconds: [
       'chambers_callbacks_oldest_seconds',
       'How long the oldest queued duty has waited for its first callback attempt',
-    ),
-    leads: gauge('chambers_callbacks_leads', 'Whether this node delivers callbacks; NaN if they are off'),
+    ],
+    leads: ['chambers_callbacks_leads', 'Whether this node delivers callbacks; NaN if they are off'],
   },
   /** Left out if only one process uses the log. */
   node: {
-    catchUps: counter('chambers_catch_ups_total', 'Updates of cached states with events from other nodes'),
-    isListening: gauge('chambers_wakeups_connected', 'Whether this node receives wake-ups from other nodes'),
-    reconnects: counter('chambers_wakeups_reconnects_total', 'Times that the connection for wake-ups was lost'),
-    connectionsInUse: gauge('chambers_database_connections_used', 'Connections in use'),
-    connectionsAwaited: gauge('chambers_database_connections_awaited', 'Reads and writes waiting for a connection'),
+    catchUps: ['chambers_catch_ups_total', 'Updates of cached states with events from other nodes'],
+    isListening: ['chambers_wakeups_connected', 'Whether this node receives wake-ups from other nodes'],
+    reconnects: ['chambers_wakeups_reconnects_total', 'Times that the connection for wake-ups was lost'],
+    connectionsInUse: ['chambers_database_connections_used', 'Connections in use'],
+    connectionsAwaited: ['chambers_database_connections_awaited', 'Reads and writes waiting for a connection'],
   },
-};
+} as const satisfies Readonly<Record<string, Readonly<Record<string, Metric>>>>;
 
 type Value = number | boolean | undefined;
 type State<Table> = { readonly [Member in keyof Table]: Value };
@@ -263,16 +246,17 @@ export function addMetrics(registry: Registry, sources: Sources): void {
     // The entries have lost the connection between a part and its members.
     const read = sources[part as keyof typeof STATES] as () => Readonly<Record<string, Value>> | undefined;
     if (part === 'node' && read() === undefined) continue;
-    for (const [member, metric] of Object.entries(members)) {
+    for (const [member, metric] of Object.entries<Metric>(members)) {
+      const [, , absent = 0] = metric;
       addMetric(registry, metric, () => {
         const state = read();
-        return state === undefined ? metric.absent : state[member];
+        return state === undefined ? absent : state[member];
       });
     }
   }
 }
 
-function addMetric(registry: Registry, { name, help, isCounter }: Metric, read: () => Value | Promise<Value>): void {
+function addMetric(registry: Registry, [name, help]: Metric, read: () => Value | Promise<Value>): void {
   const collect = async () => {
     const value = Number(await read());
     if (metric instanceof Gauge) metric.set(value);
@@ -282,5 +266,5 @@ function addMetric(registry: Registry, { name, help, isCounter }: Metric, read: 
     }
   };
   const options = { name, help, registers: [registry], collect };
-  const metric = isCounter ? new Counter(options) : new Gauge(options);
+  const metric = name.endsWith('_total') ? new Counter(options) : new Gauge(options);
 }

@@ -67,31 +67,21 @@ export class OpenResponse {
   }
 
   /** Throws a LimitError if the body exceeds responseBytesMax. */
-  async bytes(limits: Pick<ReadLimits, 'responseBytesMax'>): Promise<Uint8Array> {
+  async bytes({ responseBytesMax }: Pick<ReadLimits, 'responseBytesMax'>): Promise<Uint8Array> {
     const bytes = new Chunks();
-    for await (const chunk of this.#limitedChunks(limits)) bytes.add(chunk);
+    for await (const chunk of this.#chunks()) {
+      this.#onData();
+      bytes.add(chunk);
+      if (bytes.length > responseBytesMax) {
+        throw new LimitError('responseBytesMax', `it is longer than ${withCommas(responseBytesMax)} bytes`);
+      }
+    }
     return bytes.take();
   }
 
   /** Throws a LimitError if the body exceeds responseBytesMax. */
   async text(limits: Pick<ReadLimits, 'responseBytesMax'>): Promise<string> {
-    const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-    const parts: string[] = [];
-    for await (const chunk of this.#limitedChunks(limits)) parts.push(decoder.decode(chunk, { stream: true }));
-    parts.push(decoder.decode());
-    return parts.join('');
-  }
-
-  async *#limitedChunks({ responseBytesMax }: Pick<ReadLimits, 'responseBytesMax'>): AsyncGenerator<Uint8Array, void> {
-    let bytes = 0;
-    for await (const chunk of this.#chunks()) {
-      this.#onData();
-      bytes += chunk.length;
-      if (bytes > responseBytesMax) {
-        throw new LimitError('responseBytesMax', `it is longer than ${withCommas(responseBytesMax)} bytes`);
-      }
-      yield chunk;
-    }
+    return new TextDecoder('utf-8', { ignoreBOM: true }).decode(await this.bytes(limits));
   }
 
   /** Returns undefined if the body is not JSON. Throws a LimitError if the body exceeds responseBytesMax or jsonValuesMax. */
