@@ -59,14 +59,13 @@ function documentLinks(version: string): Element {
 
 function navigation(groups: readonly Group[], events: EventDocument): readonly NavigationGroup[] {
   const named = (name: string) => ({ href: `#${name}`, content: h('span', {}, breakable(name)) });
+  const introduction = [
+    { href: '#phases', content: 'Phases' },
+    { href: '#signed-requests', content: 'Signed requests' },
+    { href: '#limits', content: 'Limits' },
+  ];
   return [
-    {
-      links: [
-        { href: '#phases', content: 'Phases' },
-        { href: '#signed-requests', content: 'Signed requests' },
-        { href: '#limits', content: 'Limits' },
-      ],
-    },
+    { links: introduction },
     ...groups.map(({ name, operations }) => ({
       title: name,
       href: `#${name}`,
@@ -88,17 +87,11 @@ function operationSection({ method, path, operation }: Operation, schemas: Schem
   const { operationId, summary, description = '', security, responses } = operation;
   const successes = Object.entries(responses).filter(([status]) => status < '300');
   const signed = security.length === 1 ? 'signed' : 'may be signed';
+  const mark = security.length > 0 && [' ', h('em', {}, signed)];
   return h(
     'section',
     { class: 'operation', id: operationId },
-    h(
-      'h3',
-      {},
-      methodMark(method),
-      ' ',
-      h('code', {}, breakable(path)),
-      security.length > 0 && [' ', h('em', {}, signed)],
-    ),
+    h('h3', {}, methodMark(method), ' ', h('code', {}, breakable(path)), mark),
     h('p', {}, h('strong', {}, `${summary}.`), ' ', inline(description)),
     parameterTable(operation, schemas),
     requestPart(operation, schemas),
@@ -109,12 +102,9 @@ function operationSection({ method, path, operation }: Operation, schemas: Schem
 }
 
 function parameterTable({ parameters }: OperationObject, schemas: Schemas): Child {
-  const rows = parameters.map(({ name, in: note, schema, description, required }) => ({
-    name,
-    note,
-    schema: { ...schema, description },
-    isRequired: required,
-  }));
+  const rows = parameters.map(({ name, in: note, schema, description, required: isRequired }) => {
+    return { name, note, schema: { ...schema, description }, isRequired };
+  });
   return rows.length > 0 && table('parameter', rows, schemas);
 }
 
@@ -148,9 +138,8 @@ function details(summary: string, ...content: readonly Child[]): Element {
 function errorList({ responses }: OperationObject): Child {
   const rows = Object.entries(responses).filter(([status]) => status >= '400' && status !== 'default');
   const errors = rows.map(([status, { description }]) => {
-    const codes = description
-      .split(' or ')
-      .map((code) => [' ', h('a', { href: `#${code}` }, h('code', {}, breakable(code)))]);
+    const link = (code: string) => h('a', { href: `#${code}` }, h('code', {}, breakable(code)));
+    const codes = description.split(' or ').map((code) => [' ', link(code)]);
     return [h('span', {}, statusMark(status), codes), ' '];
   });
   return [h('h4', {}, 'Errors'), h('p', { class: 'errors-of' }, errors)];
@@ -163,27 +152,19 @@ function samples({ 'x-codeSamples': each }: OperationObject): Element {
 }
 
 function errorSection(): Child {
-  const rows = ERRORS.map(({ status, code, when, remedy, example: value }) =>
-    h(
+  const rows = ERRORS.map(({ status, code, when, remedy, example: value }) => {
+    const advice = h('em', {}, inline(sentence(remedy)));
+    return h(
       'tr',
       { id: code },
       h('td', {}, statusMark(String(status))),
       h('td', {}, h('code', {}, breakable(code))),
-      h(
-        'td',
-        {},
-        inline(sentence(when)),
-        ' ',
-        h('em', {}, inline(sentence(remedy))),
-        details('Example', example(value)),
-      ),
-    ),
-  );
+      h('td', {}, inline(sentence(when)), ' ', advice, details('Example', example(value))),
+    );
+  });
   const head = headRow('status', 'error', 'when, and what to do');
-  return [
-    h('h2', { id: 'error-codes' }, 'Error codes'),
-    h('table', { class: 'errors' }, head, h('tbody', {}, ...rows)),
-  ];
+  const table = h('table', { class: 'errors' }, head, h('tbody', {}, ...rows));
+  return [h('h2', { id: 'error-codes' }, 'Error codes'), table];
 }
 
 function eventSection({ description, $defs }: EventDocument): Child {

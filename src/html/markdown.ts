@@ -31,15 +31,10 @@ function block(text: string): Element {
 
 /** The second line separates the head from the rows. */
 function table([head = '', , ...rows]: readonly string[]): Element {
-  const row = (line: string, tag: 'td' | 'th') =>
-    h(
-      'tr',
-      {},
-      ...line
-        .slice('| '.length, -' |'.length)
-        .split(' | ')
-        .map((cell) => h(tag, {}, inline(cell))),
-    );
+  const row = (line: string, tag: 'td' | 'th') => {
+    const cells = line.slice('| '.length, -' |'.length).split(' | ');
+    return h('tr', {}, ...cells.map((cell) => h(tag, {}, inline(cell))));
+  };
   return h('table', {}, h('thead', {}, row(head, 'th')), h('tbody', {}, ...rows.map((line) => row(line, 'td'))));
 }
 

@@ -15,16 +15,12 @@ export function pageHead(title: string, ...others: readonly Child[]): Element {
 
 /** `base` is the path from the page to the service's root. */
 export function siteHeader(base: string): Element {
+  const links = [h('a', { href: `${base}docs` }, 'API'), h('a', { href: `${base}agent-guide` }, 'For agents')];
   return h(
     'header',
     { class: 'site' },
     h('a', { href: '#main', class: 'skip' }, 'Skip to content'),
     h('a', { href: base, class: 'home' }, 'Chambers'),
-    h(
-      'nav',
-      { 'aria-label': 'Service' },
-      h('a', { href: `${base}docs` }, 'API'),
-      h('a', { href: `${base}agent-guide` }, 'For agents'),
-    ),
+    h('nav', { 'aria-label': 'Service' }, ...links),
   );
 }

@@ -65,11 +65,6 @@ export function notFoundView(base: string, missing: { readonly id: string } | { 
     'id' in missing
       ? ['There is no chamber ', foreign(missing.id), '.']
       : ['There is no page at ', h('code', {}, foreign(missing.path)), '.'];
-  return h(
-    'main',
-    { id: 'main' },
-    h('h1', {}, 'Not found'),
-    h('p', {}, ...message),
-    h('p', {}, h('a', { href: base }, 'All chambers')),
-  );
+  const link = h('a', { href: base }, 'All chambers');
+  return h('main', { id: 'main' }, h('h1', {}, 'Not found'), h('p', {}, ...message), h('p', {}, link));
 }

@@ -146,22 +146,16 @@ export function foldedText(text: string, className = 'text'): Element {
   const lines = text.split('\n', LONG_LINES + 1);
   if (text.length <= LONG_CHARS && lines.length <= LONG_LINES) return foreignBlock(text, className);
   const first = lines.slice(0, EXCERPT_LINES).join('\n');
-  const excerpt = h(
-    'span',
-    { class: 'excerpt', dir: 'auto' },
-    first.length > EXCERPT_CHARS ? cutAtWord(first) : first,
-    ' …',
-  );
+  const shown = first.length > EXCERPT_CHARS ? cutAtWord(first) : first;
+  const excerpt = h('span', { class: 'excerpt', dir: 'auto' }, shown, ' …');
   const words = [h('span', { class: 'unfold' }, 'Show all'), h('span', { class: 'fold' }, 'Show less')];
   return h('details', { class: 'long' }, h('summary', {}, excerpt, ...words), foreignBlock(text, className));
 }
 
 /** Ends the excerpt with a whole word, unless the word is very long. */
 function cutAtWord(text: string): string {
-  return text
-    .slice(0, EXCERPT_CHARS)
-    .toWellFormed()
-    .replace(/\s\S{0,30}$/, '');
+  const cut = text.slice(0, EXCERPT_CHARS).toWellFormed();
+  return cut.replace(/\s\S{0,30}$/, '');
 }
 
 const ROWS_MAX = 512;

@@ -80,39 +80,19 @@ export function replayBar(live: LiveModel | undefined): Element {
   const isLast = shown === total;
   const isOpen = file === undefined && !isSettled;
   const last = isOpen ? (isConnected ? 'Live' : 'Reconnecting…') : 'End';
+  const state = isOpen && isLast && isConnected ? 'live on' : 'live';
+  const play = { type: 'button', 'data-act': 'play', 'aria-label': isPlaying ? 'Pause' : 'Play' };
+  const playButton = h('button', play, isPlaying ? '❚❚' : '▶');
+  const speeds = SPEEDS.map((each) => h('option', { value: each, selected: each === speed }, `${each}×`));
+  const texts = { 'aria-label': 'Event', 'aria-valuetext': `event ${shown} of ${total}` };
   return h(
     'div',
     { class: 'replay', role: 'group', 'aria-label': 'Replay' },
-    h(
-      'button',
-      { type: 'button', 'data-act': 'play', 'aria-label': isPlaying ? 'Pause' : 'Play' },
-      isPlaying ? '❚❚' : '▶',
-    ),
-    h(
-      'select',
-      { name: 'speed', 'aria-label': 'Speed' },
-      ...SPEEDS.map((each) => h('option', { value: each, selected: each === speed }, `${each}×`)),
-    ),
-    h('input', {
-      type: 'range',
-      name: 'shown',
-      min: 1,
-      max: total,
-      value: shown,
-      'aria-label': 'Event',
-      'aria-valuetext': `event ${shown} of ${total}`,
-    }),
+    playButton,
+    h('select', { name: 'speed', 'aria-label': 'Speed' }, ...speeds),
+    h('input', { type: 'range', name: 'shown', min: 1, max: total, value: shown, ...texts }),
     h('output', {}, `${shown} / ${total}`),
-    h(
-      'button',
-      {
-        type: 'button',
-        'data-act': 'live',
-        class: isOpen && isLast && isConnected ? 'live on' : 'live',
-        'aria-pressed': String(isLast),
-      },
-      last,
-    ),
+    h('button', { type: 'button', 'data-act': 'live', class: state, 'aria-pressed': String(isLast) }, last),
   );
 }
 

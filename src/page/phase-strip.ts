@@ -9,12 +9,8 @@ export function phaseStrip(model: ChamberModel, phase: Phase): Element {
   const current = PHASES.indexOf(phase);
   const steps = PHASES.map((each, index) => {
     const status = index < current || phase === 'COMMITTED' ? 'done' : index === current ? 'current' : 'todo';
-    return h(
-      'li',
-      { class: status, 'aria-current': index === current ? 'step' : undefined },
-      h('strong', {}, PHASE_NAMES[each]),
-      endOf(model, index, status === 'current'),
-    );
+    const attributes = { class: status, 'aria-current': index === current ? 'step' : undefined };
+    return h('li', attributes, h('strong', {}, PHASE_NAMES[each]), endOf(model, index, status === 'current'));
   });
   return h('ol', { class: 'phases', 'aria-label': 'Phases' }, ...steps);
 }
