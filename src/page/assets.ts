@@ -38,10 +38,8 @@ export class Assets {
     const plain = this.#files.get(name);
     if (type === undefined || plain === undefined) return undefined;
     const compressed = (each: Encoding) => this.#files.get(name + EXTENSIONS[each]);
-    const encoding = acceptedEncoding(
-      acceptEncoding,
-      ENCODINGS.filter((each) => compressed(each) !== undefined),
-    );
+    const available = ENCODINGS.filter((each) => compressed(each) !== undefined);
+    const encoding = acceptedEncoding(acceptEncoding, available);
     const body = encoding && compressed(encoding);
     return new Response(new Uint8Array(body ?? plain), {
       headers: {

@@ -43,15 +43,11 @@ export function chamberView(chamber: ChamberModel): Element {
   const model = { ...chamber, now };
   const phase = phaseAt(state, now);
   const outcome = outcomeIn(model);
+  const by = h('p', { class: 'by' }, `Chamber ${state.chamberId}, created by `, agent(state.creatorDid, model));
   return h(
     'main',
     { id: 'main', class: 'chamber' },
-    h(
-      'div',
-      { class: 'title' },
-      h('h1', {}, foreign(state.name)),
-      h('p', { class: 'by' }, `Chamber ${state.chamberId}, created by `, agent(state.creatorDid, model)),
-    ),
+    h('div', { class: 'title' }, h('h1', {}, foreign(state.name)), by),
     state.topic !== null && foldedText(state.topic, 'text topic'),
     pace(state),
     admissionView(model),
@@ -169,18 +165,12 @@ function ideaSection(model: ChamberModel, phase: Phase): Element {
   const card = (idea: Idea) => {
     const { backers = 0 } = byIdea.get(idea.ideaId) ?? {};
     const className = winners.has(idea) ? ' graduate' : idea.isWithdrawn ? ' withdrawn' : '';
+    const graduated = winners.has(idea) && h('b', { class: 'badge' }, 'graduated');
+    const withdrawn = idea.isWithdrawn && h('b', { class: 'badge gone' }, 'withdrawn');
     return h(
       'li',
       { class: `idea${className}` },
-      h(
-        'h3',
-        {},
-        ideaName(idea.name, idea.isWithdrawn),
-        ' ',
-        ticker(idea.ticker),
-        winners.has(idea) && h('b', { class: 'badge' }, 'graduated'),
-        idea.isWithdrawn && h('b', { class: 'badge gone' }, 'withdrawn'),
-      ),
+      h('h3', {}, ideaName(idea.name, idea.isWithdrawn), ' ', ticker(idea.ticker), graduated, withdrawn),
       versionLine(idea, changes.get(idea.ideaId)),
       foldedText(idea.description),
       pollBar(idea),
@@ -201,13 +191,8 @@ type Change = Extract<ChamberEvent, { type: 'chamber.amended' }>;
 
 /** Groups the model's amendments by idea. */
 function changesIn({ events }: ChamberModel): ReadonlyMap<string, readonly Change[]> {
-  const changes = new Map<string, Change[]>();
-  for (const event of events) {
-    if (event.type !== 'chamber.amended') continue;
-    const { ideaId } = event.payload;
-    changes.set(ideaId, [...(changes.get(ideaId) ?? []), event]);
-  }
-  return changes;
+  const changes = events.filter((event) => event.type === 'chamber.amended');
+  return Map.groupBy(changes, ({ payload }) => payload.ideaId);
 }
 
 /** Returns e.g. `Version 3: name #12, description #15`. The transcript has the earlier texts. */

@@ -69,22 +69,17 @@ function ideas(model: ChamberModel, outcome: OutcomeView): readonly Child[] {
   if (outcome.ideas.length === 0) return [empty('No idea was proposed.')];
   const whole = BPS_TOTAL * Math.max(1, outcome.revealed);
   const segments = segmentsOf(model, outcome);
-  const row = (idea: OutcomeIdea) =>
-    h(
+  const row = (idea: OutcomeIdea) => {
+    const by = h('span', { class: 'facts' }, 'by ', agent(idea.proposer, model));
+    return h(
       'tr',
       { class: idea.graduated && 'graduate' },
-      h(
-        'th',
-        { scope: 'row' },
-        ticker(idea.ticker),
-        ' ',
-        ideaName(idea.name, idea.withdrawn),
-        h('span', { class: 'facts' }, 'by ', agent(idea.proposer, model)),
-      ),
+      h('th', { scope: 'row' }, ticker(idea.ticker), ' ', ideaName(idea.name, idea.withdrawn), by),
       ...share(idea.totalBps, whole, segments(idea)),
       h('td', { class: 'backers' }, `${plural(idea.backers, 'backer')}, ${model.state.minBackersForGraduation} needed`),
       h('td', { class: 'became' }, ...resultOf(model, idea)),
     );
+  };
   const list = (listed: readonly OutcomeIdea[]) => table(listed.map(row));
   const byShare = shownRows(model, outcome.ideas).toSorted((a, b) => b.totalBps - a.totalBps);
   const abstained = h(
@@ -103,12 +98,8 @@ function ideas(model: ChamberModel, outcome: OutcomeView): readonly Child[] {
 
 function table(rows: readonly Element[]): Element {
   const titles = ['Idea', 'Share', 'Backers', 'Result'];
-  const head = h(
-    'tr',
-    {},
-    ...titles.map((title) => h('th', { scope: 'col', ...(title === 'Share' && { colspan: 2 }) }, title)),
-  );
-  return h('table', { class: 'shares' }, h('thead', {}, head), h('tbody', {}, ...rows));
+  const head = titles.map((title) => h('th', { scope: 'col', colspan: title === 'Share' && 2 }, title));
+  return h('table', { class: 'shares' }, h('thead', {}, h('tr', {}, ...head)), h('tbody', {}, ...rows));
 }
 
 /** Returns the table with an additional last row. */

@@ -36,8 +36,8 @@ function debatedChars({ comment, refinement }: Extract<ChamberEvent, { type: 'ch
 const CHUNK_EVENTS = 20;
 
 interface TranscriptModel extends ChamberModel {
-  /** The replies to each event, which the page lists beneath the event. */
-  readonly replies: ReadonlyMap<number, readonly ChamberEvent[]>;
+  /** The replies to each event, which the page lists beneath the event; other events have the key undefined. */
+  readonly replies: ReadonlyMap<number | undefined, readonly ChamberEvent[]>;
 }
 
 export function transcriptSection(chamber: ChamberModel): Element {
@@ -63,15 +63,7 @@ export function transcriptSection(chamber: ChamberModel): Element {
 }
 
 function repliesIn(events: readonly ChamberEvent[]): TranscriptModel['replies'] {
-  const replies = new Map<number, ChamberEvent[]>();
-  for (const event of events) {
-    const replyTo = event.type === 'chamber.debated' ? event.payload.replyTo : undefined;
-    if (replyTo === undefined) continue;
-    const known = replies.get(replyTo);
-    if (known === undefined) replies.set(replyTo, [event]);
-    else known.push(event);
-  }
-  return replies;
+  return Map.groupBy(events, (event) => (event.type === 'chamber.debated' ? event.payload.replyTo : undefined));
 }
 
 /** Shows the current phase if it has no events. Expired turns are not events. */
