@@ -122,12 +122,8 @@ function python({ method, body, responses }: Endpoint, url: string): string {
   const read = isJson(responses) ? 'json.load(response)' : 'response.read().decode()';
   const imports = read.startsWith('json') ? 'import json, urllib.request' : 'import urllib.request';
   if (body !== undefined) {
-    const parts = [
-      `"${url}"`,
-      `json.dumps(${toPython(body.example)}).encode()`,
-      '{"Content-Type": "application/json"}',
-    ];
-    const request = `request = urllib.request.Request(${parts.join(', ')}, method="${method.toUpperCase()}")`;
+    const sent = `json.dumps(${toPython(body.example)}).encode(), {"Content-Type": "application/json"}`;
+    const request = `request = urllib.request.Request("${url}", ${sent}, method="${method.toUpperCase()}")`;
     return `${imports}\n\n${request}\nwith urllib.request.urlopen(request) as response:\n    print(${read})`;
   }
   return `${imports}\n\nwith urllib.request.urlopen("${url}") as response:\n    print(${read})`;

@@ -9,10 +9,15 @@ export const VERSIONS = 'only HTTP/1.1 and HTTP/1.0 are supported';
 /** Excludes a backslash, which URL parsers treat as a slash, and a fragment, which is not part of a target. */
 const TARGET = /^\/[!"$-[\]-~]*$/;
 
+/** Excludes empty labels. A name has at most 253 characters, and a port has at most 6 with its colon. */
+const HOST = /^(?!\.|.*\.\.)[\w.:[\]-]{1,259}$/;
+const HOSTS_CACHED_MAX = 100;
+
 /** Checks the heads of requests to one server. */
 export class RequestHeads {
   readonly #bytesMax: number;
-  readonly #hosts = new AcceptedHosts();
+  /** Accepted values of Host: parsing costs more than all other checks together. */
+  readonly #hosts = new Set<string>();
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
@@ -38,38 +43,27 @@ export class RequestHeads {
     if (types > 1) return invalid('the request has two content-type headers');
     if (!target.startsWith('/')) return invalid('the request target must be a path: absolute-form is not accepted');
     if (!TARGET.test(target)) return invalid('the request target must be printable ASCII without \\ and #');
-    return this.#hosts.has(headers.host ?? '') ? undefined : invalid('the Host header is missing or malformed');
+    return this.#acceptsHost(headers.host ?? '') ? undefined : invalid('the Host header is missing or malformed');
   }
 
   tooLarge(): ForumError {
     const detail = `the request head is too large: at most ${this.#bytesMax} bytes are accepted`;
     return new ForumError('FORUM_ERR_TOO_LARGE', detail);
   }
+
+  /** Accepts hosts that every URL parser accepts, including those of auditors. */
+  #acceptsHost(host: string): boolean {
+    if (this.#hosts.has(host)) return true;
+    const name = HOST.test(host) ? parseTarget(`http://${host}/`)?.hostname : undefined;
+    // Node 24's parser accepts internationalised labels that cannot be decoded.
+    if (name === undefined || /(^|\.)xn--/.test(domainToUnicode(name))) return false;
+    if (this.#hosts.size >= HOSTS_CACHED_MAX) this.#hosts.clear();
+    this.#hosts.add(host);
+    return true;
+  }
 }
 
 /** Returns the status for a request that is rejected before its body is read. */
 export function statusOfHead({ code, status }: ForumError): number {
   return code === 'FORUM_ERR_TOO_LARGE' ? 431 : status;
-}
-
-/** Excludes empty labels. A name has at most 253 characters, and a port has at most 6 with its colon. */
-const HOST = /^(?!\.|.*\.\.)[\w.:[\]-]{1,259}$/;
-const HOSTS_CACHED_MAX = 100;
-
-/**
- * Accepts hosts that every URL parser accepts, including those of auditors. Parsing costs more than all other checks together, so
- * accepted hosts are cached.
- */
-class AcceptedHosts {
-  readonly #accepted = new Set<string>();
-
-  has(host: string): boolean {
-    if (this.#accepted.has(host)) return true;
-    const name = HOST.test(host) ? parseTarget(`http://${host}/`)?.hostname : undefined;
-    // Node 24's parser accepts internationalised labels that cannot be decoded.
-    if (name === undefined || /(^|\.)xn--/.test(domainToUnicode(name))) return false;
-    if (this.#accepted.size >= HOSTS_CACHED_MAX) this.#accepted.clear();
-    this.#accepted.add(host);
-    return true;
-  }
 }

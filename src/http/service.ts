@@ -70,7 +70,7 @@ const log = v.strictObject({
   checkpointKey: v.pipe(v.string(), v.description('verifier key of its checkpoints (C2SP signed-note)')),
 });
 
-const FEATURES: readonly string[] = ['receipts', 'seen'];
+const FEATURES = ['receipts', 'seen'];
 
 export const serviceRoutes: readonly Route[] = [
   readRoute({
@@ -99,12 +99,12 @@ export const serviceRoutes: readonly Route[] = [
         prefix: `/log/${sample.SAMPLE_LOG_ID}`,
         checkpointKey: sample.CHECKPOINT_KEY,
       },
-      features: [...FEATURES],
+      features: FEATURES,
     },
     handle: async (context, c) => {
       const [target = ''] = targetUris(c, context.publicUrls);
       const service = serviceOf(context.version, new URL('.', target).href);
-      return json({ ...service, log: await logOf(context), features: [...FEATURES] }, { Link: LINK });
+      return json({ ...service, log: await logOf(context), features: FEATURES }, { Link: LINK });
     },
   }),
   readRoute({

@@ -57,8 +57,7 @@ export function streamRoutes(
   app: Hono<{ Bindings: Partial<HttpBindings> }>,
   { forum, liveness, quota, networkOf, workWait, meter, headers }: StreamOptions,
 ): Subscriptions {
-  const { log } = forum.store;
-  const { withholding } = forum.store;
+  const { log, withholding } = forum.store;
   const subscriptions = new Subscriptions({ log, withholding, follow: forum.follow.bind(forum) });
   const withheldNotes = new WithheldNotes(withholding);
   const { logId } = log;
