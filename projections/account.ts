@@ -1,8 +1,7 @@
 // Folds an account stream into the state of an agent.
 import type { AccountEvent, AccountPayloads } from '../src/vocabulary/events.ts';
 import { unreachable } from '../src/vocabulary/unreachable.ts';
-import type { Hex, Millis, Personality } from '../src/vocabulary/values.ts';
-import { instantOf } from '../src/vocabulary/values.ts';
+import { type Hex, instantOf, type Millis, type Personality } from '../src/vocabulary/values.ts';
 
 export interface AccountState {
   readonly did: string;

@@ -192,6 +192,6 @@ export function byUrgency(one: Todo, other: Todo): number {
 }
 
 /** Returns the end of the turn or of the phase, whichever is earlier. */
-function nextDeadline({ turnEndsAt, phaseEndsAt }: Todo): Millis {
+export function nextDeadline({ turnEndsAt, phaseEndsAt }: Todo): Millis {
   return Math.min(turnEndsAt ?? Number.POSITIVE_INFINITY, phaseEndsAt ?? Number.POSITIVE_INFINITY);
 }

@@ -1,16 +1,15 @@
 // Delivers duties to callbacks. Each attempt first reads the agent's current todo list and the stored callback, so that nothing is sent for
 // a finished duty, a retired key or a URL that is no longer allowed.
-import type { Todo } from '../../projections/todo.ts';
+import { nextDeadline, type Todo } from '../../projections/todo.ts';
 import { timeView } from '../../projections/views.ts';
 import { webhookId } from '../crypto/callback.ts';
 import type { Forum } from '../forum/forum.ts';
 import type { StoredCallback } from '../log/callbacks.ts';
 import { detach } from '../process/detach.ts';
-import type { Millis } from '../vocabulary/values.ts';
 import { AddressNotAllowed, type AddressRules, parseCallbackUrl } from './addresses.ts';
 import type { FoundDuty } from './duty-finder.ts';
 import type { Poster, PostResult } from './post.ts';
-import { DutyQueue, type QueuedDuty } from './queue.ts';
+import { type AttemptEnd, DutyQueue, type QueuedDuty } from './queue.ts';
 import { isSuccess, type Results } from './results.ts';
 import { type CallbackSigner, signedPost } from './signing.ts';
 import { pauseAfter } from './tries.ts';
@@ -94,16 +93,16 @@ export class Deliveries {
   }
 
   async #try(duty: QueuedDuty): Promise<void> {
-    let after: Parameters<DutyQueue['done']>[1] = {};
+    let end: AttemptEnd = {};
     duty.nextAt = performance.now() + AFTER_ERROR_MS;
     try {
-      after = await this.#attempt(duty);
+      end = await this.#attempt(duty);
     } finally {
-      this.#queue.done(duty, after);
+      this.#queue.done(duty, end);
     }
   }
 
-  async #attempt(duty: QueuedDuty): Promise<Parameters<DutyQueue['done']>[1]> {
+  async #attempt(duty: QueuedDuty): Promise<AttemptEnd> {
     const { forum, results } = this.#options;
     const callback = await results.current(duty.did);
     const readAt = performance.now();
@@ -133,7 +132,7 @@ export class Deliveries {
       const { logId } = forum.store.log;
       const value = { type: 'todo.due', did: duty.did, service, logId, due: dueView(item), more };
       const post = await signedPost(url, duty.id, value, signer);
-      const isWanted = () => leads() && remainingTime(item, forum.now()) > 0;
+      const isWanted = () => leads() && nextDeadline(item) > forum.now();
       return await poster.post({ ...post, isWanted, kind: duty.kind });
     } catch (error) {
       if (error instanceof AddressNotAllowed) return { kind: 'failed', reason: error.message };
@@ -145,7 +144,7 @@ export class Deliveries {
     callback: StoredCallback,
     duty: QueuedDuty,
     { result, item, isInTime }: { readonly result: PostResult; readonly item: Todo; readonly isInTime: boolean },
-  ): Parameters<DutyQueue['done']>[1] {
+  ): AttemptEnd {
     const { forum, random, results } = this.#options;
     if (result.kind === 'unwanted') return {};
     duty.busyAddress = result.kind === 'busy' ? result.address : undefined;
@@ -162,7 +161,7 @@ export class Deliveries {
       return { isSuccess: isInTime };
     }
     this.#failedTries++;
-    const left = remainingTime(item, forum.now());
+    const left = nextDeadline(item) - forum.now();
     duty.nextAt = performance.now() + pauseAfter({ tries: duty.tries, left, random: random() });
     return { isSuccess: false };
   }
@@ -174,11 +173,6 @@ function isSame({ membership, must, turnBeganAt }: Todo, duty: FoundDuty): boole
   return (
     membership.chamber.chamberId === duty.chamberId && must === duty.must && (turnBeganAt ?? null) === duty.turnBeganAt
   );
-}
-
-/** Returns the time left until the duty's deadline. */
-function remainingTime({ turnEndsAt, phaseEndsAt }: Todo, now: Millis): Millis {
-  return Math.min(turnEndsAt ?? Number.POSITIVE_INFINITY, phaseEndsAt ?? Number.POSITIVE_INFINITY) - now;
 }
 
 /** Contains no text written by other agents. */

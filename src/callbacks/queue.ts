@@ -28,7 +28,7 @@ interface AgentQueue {
   restsUntil: Millis;
 }
 
-interface Ended {
+export interface AttemptEnd {
   /** Whether the receiver responded with success, and in time. */
   readonly isSuccess?: boolean;
   readonly restsUntil?: Millis;
@@ -62,10 +62,6 @@ export class DutyQueue {
 
   get size(): number {
     return this.#size;
-  }
-
-  get running(): number {
-    return this.#running;
   }
 
   /** Returns the longest time that a duty has waited for its first attempt. */
@@ -134,7 +130,7 @@ export class DutyQueue {
   }
 
   /** Call when an attempt has ended. `isSuccess` is undefined if nothing was sent: then the agent keeps its place. */
-  done({ did, kind }: QueuedDuty, { isSuccess, restsUntil }: Ended): void {
+  done({ did, kind }: QueuedDuty, { isSuccess, restsUntil }: AttemptEnd): void {
     const agent = this.#agents.get(did);
     if (agent === undefined) return;
     if (agent.isRunning) {

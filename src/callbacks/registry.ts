@@ -2,7 +2,7 @@
 // fails the challenge.
 import { randomBytes } from 'node:crypto';
 import type { CallbackStore, StoredCallback } from '../log/callbacks.ts';
-import { ForumError, rateError } from '../vocabulary/errors.ts';
+import { conflict, ForumError, rateError } from '../vocabulary/errors.ts';
 import { parseJson } from '../vocabulary/json.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { AddressNotAllowed, type AddressRules, parseCallbackUrl } from './addresses.ts';
@@ -117,7 +117,7 @@ export class CallbackRegistry {
     if (await store.remember({ ...signature, did }, oldest)) return false;
     const stored = (await store.get(did))?.url ?? null;
     if (stored === (url?.href ?? null)) return true;
-    throw new ForumError('FORUM_ERR_CONFLICT', 'this request was already received: sign it again');
+    throw conflict('this request was already received: sign it again');
   }
 
   #charge({ did, network }: Registering): void {

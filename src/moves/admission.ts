@@ -2,7 +2,7 @@
 import * as v from 'valibot';
 import { needsProvenWallet, seatOfWallet, unmetRules } from '../../projections/admission.ts';
 import { parseDid, weaknessOf } from '../crypto/did-key.ts';
-import { ForumError } from '../vocabulary/errors.ts';
+import { conflict, ForumError } from '../vocabulary/errors.ts';
 import type { MovePayloads } from '../vocabulary/events.ts';
 import { address, count, DID, did, exactly, hash, id, walletAddress } from '../vocabulary/schemas.ts';
 import type { Admission, AdmissionRule, BlockReference } from '../vocabulary/values.ts';
@@ -118,8 +118,7 @@ export function requireFreeWallet({ state, account }: DecisionContext): void {
   if (!needsProvenWallet(state.admission)) return;
   const seat = seatOfWallet(state, account.walletAddress);
   if (seat === undefined) return;
-  const detail = `the wallet ${account.walletAddress} already has a seat in chamber ${state.chamberId}: ${seat}`;
-  throw new ForumError('FORUM_ERR_CONFLICT', detail);
+  throw conflict(`the wallet ${account.walletAddress} already has a seat in chamber ${state.chamberId}: ${seat}`);
 }
 
 /**

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { LISTED_MAX } from '../../projections/admission.ts';
-import { ForumError, invalid } from '../vocabulary/errors.ts';
+import { conflict, invalid } from '../vocabulary/errors.ts';
 import { did, id } from '../vocabulary/schemas.ts';
 import { withCommas } from '../vocabulary/values.ts';
 import { sentDid } from './admission.ts';
@@ -25,15 +25,9 @@ export const admit = defineMove({
       throw invalid(`chamber ${chamberId} has no list of agents: it was created without admission.dids`);
     requirePhase(context, 'LOBBY');
     requireCreator(context, 'admit agents');
-    if (listed.includes(body.did)) {
-      throw new ForumError('FORUM_ERR_CONFLICT', `${body.did} is already on the list of chamber ${chamberId}`);
-    }
-    if (listed.length >= LISTED_MAX) {
-      throw new ForumError(
-        'FORUM_ERR_CONFLICT',
-        `the list of chamber ${chamberId} is full: it has ${LISTED_MAX} agents`,
-      );
-    }
+    if (listed.includes(body.did)) throw conflict(`${body.did} is already on the list of chamber ${chamberId}`);
+    if (listed.length >= LISTED_MAX)
+      throw conflict(`the list of chamber ${chamberId} is full: it has ${LISTED_MAX} agents`);
     return { did: body.did };
   },
   answer: ({ eventId }) => ({ eventId }),

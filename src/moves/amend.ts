@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { type Idea, latestVersion } from '../../projections/ideas.ts';
-import { ForumError } from '../vocabulary/errors.ts';
+import { conflict } from '../vocabulary/errors.ts';
 import { characters, id, ideaId, NAME_CHARS_MAX, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
 import { accountEventId, defineMove, moveBody } from './move.ts';
 import { content } from './propose.ts';
@@ -47,9 +47,7 @@ export const amend = defineMove({
     // A stub does not show which texts changed.
     if (!context.isStub) requireChange(idea, changes);
     const version = latestVersion(idea) + 1;
-    if (version > VERSIONS_MAX) {
-      throw new ForumError('FORUM_ERR_CONFLICT', `${ideaId} (${idea.ticker}) already has ${VERSIONS_MAX} versions`);
-    }
+    if (version > VERSIONS_MAX) throw conflict(`${ideaId} (${idea.ticker}) already has ${VERSIONS_MAX} versions`);
     requireMoveLeft(context);
     return { ideaId, version, ...changes };
   },
@@ -103,5 +101,5 @@ function requireChange(idea: Idea, changes: Texts): void {
   if (name !== idea.name || description !== idea.description) return;
   // A withheld text may have differed.
   if (withheldTexts.some((text) => changes[text] !== undefined)) return;
-  throw new ForumError('FORUM_ERR_CONFLICT', `${idea.ideaId} (${idea.ticker}) already has this text`);
+  throw conflict(`${idea.ideaId} (${idea.ticker}) already has this text`);
 }

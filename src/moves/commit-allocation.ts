@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { ForumError } from '../vocabulary/errors.ts';
+import { conflict } from '../vocabulary/errors.ts';
 import { hexString, sentHash } from '../vocabulary/schemas.ts';
 import { accountEventId, defineMove, moveBody } from './move.ts';
 import { requireMember, requirePhase } from './rules.ts';
@@ -19,9 +19,7 @@ export const commit = defineMove({
     requirePhase(context, 'ALLOCATE_COMMIT');
     requireMember(context);
     const { state, did } = context;
-    if (state.commitments.has(did)) {
-      throw new ForumError('FORUM_ERR_CONFLICT', `${did} has already committed in chamber ${state.chamberId}`);
-    }
+    if (state.commitments.has(did)) throw conflict(`${did} has already committed in chamber ${state.chamberId}`);
     return { commitment };
   },
   answer: () => ({ ok: true }),

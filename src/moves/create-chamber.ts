@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { ForumError, invalid } from '../vocabulary/errors.ts';
+import { conflict, invalid } from '../vocabulary/errors.ts';
 import type { MovePayloads } from '../vocabulary/events.ts';
 import { characters, deadlines, exactly, id, integer, NAME_CHARS_MAX, sentTimestamp } from '../vocabulary/schemas.ts';
 import {
@@ -20,8 +20,8 @@ const TOPIC_CHARS_MAX = 2_000;
 const ROUNDS_MAX = 100;
 const MOVES_PER_TURN_MAX = 100;
 const MEMBERS_MAX = 256;
-const MEMBERS = { min: 2, max: MEMBERS_MAX } as const;
-const MEMBERS_NEEDED = { min: 1, max: MEMBERS_MAX } as const;
+/** The lowest `maxMembers`. */
+const MEMBERS_LIMIT_MIN = 2;
 
 export interface CreationContext {
   readonly now: Millis;
@@ -43,13 +43,9 @@ const body = exactly({
   minBackersForGraduation: v.optional(integer(1, Number.MAX_SAFE_INTEGER), 1),
   turnSeconds: v.exactOptional(integer(1, TURN_SECONDS_MAX, ': seconds a turn lasts')),
   topic: v.exactOptional(v.pipe(characters(0, TOPIC_CHARS_MAX), v.description('what the chamber is about'))),
-  maxMembers: v.exactOptional(integer(MEMBERS.min, MEMBERS.max, ': members that may join')),
+  maxMembers: v.exactOptional(integer(MEMBERS_LIMIT_MIN, MEMBERS_MAX, ': members that may join')),
   minMembers: v.exactOptional(
-    integer(
-      MEMBERS_NEEDED.min,
-      MEMBERS_NEEDED.max,
-      ': the chamber is over if fewer members have joined at the end of LOBBY',
-    ),
+    integer(1, MEMBERS_MAX, ': the chamber is over if fewer members have joined at the end of LOBBY'),
   ),
   rounds: v.exactOptional(
     v.pipe(
@@ -76,8 +72,8 @@ export const createChamber = defineMove({
     minBackersForGraduation: id,
     turnSeconds: v.nullable(v.pipe(id, v.maxValue(TURN_SECONDS_MAX))),
     topic: v.exactOptional(v.pipe(v.string(), v.maxLength(TOPIC_CHARS_MAX))),
-    maxMembers: v.exactOptional(v.pipe(id, v.minValue(MEMBERS.min), v.maxValue(MEMBERS.max))),
-    minMembers: v.exactOptional(v.pipe(id, v.maxValue(MEMBERS_NEEDED.max))),
+    maxMembers: v.exactOptional(v.pipe(id, v.minValue(MEMBERS_LIMIT_MIN), v.maxValue(MEMBERS_MAX))),
+    minMembers: v.exactOptional(v.pipe(id, v.maxValue(MEMBERS_MAX))),
     rounds: v.exactOptional(v.strictObject({ proposal: id, debate: id })),
     movesPerTurn: v.exactOptional(id),
     serviceKeys: v.exactOptional(
@@ -123,20 +119,17 @@ export const createChamber = defineMove({
     ];
     if (problems.length > 0) throw invalid(problems.join('; '), isPast ? { serviceTime } : {});
     const { openChambersPerDidMax } = context.limits;
-    if (context.openChambers >= openChambersPerDidMax) {
-      throw new ForumError(
-        'FORUM_ERR_CONFLICT',
-        `you have reached the limit of ${openChambersPerDidMax} open chambers`,
-      );
-    }
+    if (context.openChambers >= openChambersPerDidMax)
+      throw conflict(`you have reached the limit of ${openChambersPerDidMax} open chambers`);
     const token = chainOfToken(admission, context.readChain);
+    const { serviceKeys } = context;
     const optional = {
       ...(topic !== undefined && { topic }),
       ...(maxMembers !== undefined && { maxMembers }),
       ...(minMembers !== undefined && { minMembers }),
       ...(rounds !== undefined && { rounds }),
       ...(movesPerTurn !== undefined && { movesPerTurn }),
-      ...(context.serviceKeys !== undefined && { serviceKeys: context.serviceKeys }),
+      ...(serviceKeys !== undefined && { serviceKeys }),
       ...(admission !== undefined && { admission }),
       ...(token !== undefined && { token }),
     };

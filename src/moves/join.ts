@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { ForumError } from '../vocabulary/errors.ts';
+import { conflict } from '../vocabulary/errors.ts';
 import { address, count, label } from '../vocabulary/schemas.ts';
 import { requireAdmission, requireFreeWallet, tokenBalance, tokenHeld } from './admission.ts';
 import { accountEventId, type DecidingAccount, defineMove, moveBody } from './move.ts';
@@ -33,12 +33,9 @@ export const join = defineMove({
     requirePhase(context, 'LOBBY');
     requireAdmission(context);
     const { state, did, account, limits } = context;
-    if (state.members.includes(did)) {
-      throw new ForumError('FORUM_ERR_CONFLICT', `${did} has already joined chamber ${state.chamberId}`);
-    }
-    if (state.members.length >= Math.min(limits.membersMax, state.maxMembers ?? limits.membersMax)) {
-      throw new ForumError('FORUM_ERR_CONFLICT', `the chamber is full: it has ${state.members.length} members`);
-    }
+    if (state.members.includes(did)) throw conflict(`${did} has already joined chamber ${state.chamberId}`);
+    if (state.members.length >= Math.min(limits.membersMax, state.maxMembers ?? limits.membersMax))
+      throw conflict(`the chamber is full: it has ${state.members.length} members`);
     requireFreeWallet(context);
     const token = tokenHeld(context);
     return { turnOrder: state.members.length, ...seatOf(account), ...(token && { token }) };

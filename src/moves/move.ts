@@ -2,7 +2,7 @@
 // registry lists the slices; no other code switches over them.
 import * as v from 'valibot';
 import type { ChamberState } from '../../projections/chamber.ts';
-import { type ErrorCode, ForumError } from '../vocabulary/errors.ts';
+import { type ErrorCode, invalid } from '../vocabulary/errors.ts';
 import type { AccountPayloads, MovePayloads } from '../vocabulary/events.ts';
 import { requireExactNumbers } from '../vocabulary/json.ts';
 import { exactly, id, integer, sentHash } from '../vocabulary/schemas.ts';
@@ -198,7 +198,7 @@ export function parseBody<Body>(
   if (!result.success) {
     const isLarge = countValues(json) > NAMED_VALUES_MAX;
     const { issues = [] } = isLarge ? result : v.safeParse(body, input, { abortPipeEarly: true });
-    throw new ForumError('FORUM_ERR_VALIDATION', [...new Set(issues.map(describe))].join('; '));
+    throw invalid([...new Set(issues.map(describe))].join('; '));
   }
   if (text !== undefined) requireExactNumbers(text, OPAQUE_MEMBER);
   return result.output;

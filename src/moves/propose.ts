@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { seatWallet } from '../../projections/admission.ts';
-import { ForumError } from '../vocabulary/errors.ts';
+import { conflict } from '../vocabulary/errors.ts';
 import { address, characters, id, ideaId, NAME_CHARS_MAX, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
 import { accountEventId, defineMove, moveBody } from './move.ts';
 import { requireMoveLeft, requireTurn } from './rules.ts';
@@ -74,16 +74,13 @@ export const propose = defineMove({
     requireMoveLeft(context);
     const { state, did, account, limits } = context;
     const ticker = body.ticker.toLowerCase();
-    for (const idea of state.ideas) {
-      if (idea.ticker.toLowerCase() !== ticker) continue;
-      throw new ForumError(
-        'FORUM_ERR_CONFLICT',
+    if (state.ideas.some((idea) => idea.ticker.toLowerCase() === ticker)) {
+      throw conflict(
         `ticker: ${body.ticker} already exists in chamber ${state.chamberId} (tickers are case-insensitive)`,
       );
     }
-    if (state.ideas.length >= limits.ideasMax) {
-      throw new ForumError('FORUM_ERR_CONFLICT', `the chamber is full: it has ${state.ideas.length} ideas`);
-    }
+    if (state.ideas.length >= limits.ideasMax)
+      throw conflict(`the chamber is full: it has ${state.ideas.length} ideas`);
     const slot = state.ideas.length + 1;
     const assigned = { ideaId: `idea-${slot}`, slot };
     return { ...body, ...assigned, creatorWallet: seatWallet(state, did) ?? account.walletAddress };

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import type { AccountState } from '../../projections/account.ts';
 import { toDid, weaknessOf } from '../crypto/did-key.ts';
 import { walletProofText } from '../crypto/wallet-texts.ts';
-import { ForumError, invalid } from '../vocabulary/errors.ts';
+import { conflict, invalid } from '../vocabulary/errors.ts';
 import { canonicalJson } from '../vocabulary/json.ts';
 import {
   address,
@@ -105,8 +105,7 @@ export const register: Move<'agent.registered', RegisterBody, RegisterContext> =
     const { pubkeyHex, walletAddress, personality, label } = body;
     const did = registeredDid({ pubkeyHex });
     if (state !== null && !isSigned) {
-      throw new ForumError(
-        'FORUM_ERR_CONFLICT',
+      throw conflict(
         `${did} is already registered with different content; to change it, sign the registration with the key`,
       );
     }

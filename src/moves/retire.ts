@@ -3,7 +3,7 @@
 import * as v from 'valibot';
 import type { AccountState, Retirement } from '../../projections/account.ts';
 import { retirementText } from '../crypto/wallet-texts.ts';
-import { ForumError } from '../vocabulary/errors.ts';
+import { conflict, ForumError } from '../vocabulary/errors.ts';
 import { address, exactly, id, walletAddress } from '../vocabulary/schemas.ts';
 import type { ReadChain } from './chain-question.ts';
 import type { Move } from './move.ts';
@@ -136,8 +136,7 @@ export function isRetiredBy({ retirement }: AccountState, { walletSignature }: W
 }
 
 function requireNoRetirement({ did, retirement }: AccountState): void {
-  if (retirement === null) return;
-  throw new ForumError('FORUM_ERR_CONFLICT', `${did} was retired at ${retirement.at}`);
+  if (retirement !== null) throw conflict(`${did} was retired at ${retirement.at}`);
 }
 
 export function keyRetired(did: string, { at }: Retirement): ForumError {

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { ChamberState } from '../../projections/chamber.ts';
 import { commitmentHash } from '../crypto/commitment.ts';
-import { ForumError } from '../vocabulary/errors.ts';
+import { conflict, ForumError, invalid } from '../vocabulary/errors.ts';
 import {
   allocation,
   characters,
@@ -52,11 +52,9 @@ export const reveal = defineMove({
     requirePhase(context, 'ALLOCATE_REVEAL');
     requireMember(context);
     const { state, did } = context;
-    if (state.reveals.has(did)) {
-      throw new ForumError('FORUM_ERR_CONFLICT', `${did} has already revealed in chamber ${state.chamberId}`);
-    }
+    if (state.reveals.has(did)) throw conflict(`${did} has already revealed in chamber ${state.chamberId}`);
     const problems = [...allocationProblems(state, allocations)];
-    if (problems.length > 0) throw new ForumError('FORUM_ERR_VALIDATION', problems.join('; '));
+    if (problems.length > 0) throw invalid(problems.join('; '));
     const stored = state.commitments.get(did);
     if (stored === undefined) {
       throw new ForumError('FORUM_ERR_COMMITMENT', `${did} made no commitment in chamber ${state.chamberId}`);

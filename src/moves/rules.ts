@@ -4,7 +4,7 @@ import type { Idea } from '../../projections/ideas.ts';
 import { isClosed, phaseAt, phaseEnd } from '../../projections/phase.ts';
 import { lacksMembers } from '../../projections/phase-ends.ts';
 import { turnAt, turnEnd, turnHolderAt } from '../../projections/turn.ts';
-import { ForumError } from '../vocabulary/errors.ts';
+import { conflict, ForumError } from '../vocabulary/errors.ts';
 import { type Hex, type Millis, type Phase, toTimestamp } from '../vocabulary/values.ts';
 import type { DecisionContext, SeenEvent } from './move.ts';
 
@@ -80,7 +80,7 @@ export function requireOwnIdea({ state, did }: DecisionContext, ideaId: string, 
 
 /** Throws FORUM_ERR_CONFLICT. */
 export function requireNotWithdrawn({ ideaId, ticker, isWithdrawn }: Idea): void {
-  if (isWithdrawn) throw new ForumError('FORUM_ERR_CONFLICT', `${ideaId} (${ticker}) was withdrawn`);
+  if (isWithdrawn) throw conflict(`${ideaId} (${ticker}) was withdrawn`);
 }
 
 /** If the chamber has `movesPerTurn`, checks that the turn at `now` has a move left; throws FORUM_ERR_CONFLICT. */
@@ -88,7 +88,7 @@ export function requireMoveLeft({ state, now }: DecisionContext): void {
   const { movesPerTurn } = state;
   if (movesPerTurn === null || (turnAt(state, now)?.moves ?? 0) < movesPerTurn) return;
   const spent = movesPerTurn === 1 ? 'the one move' : `all ${movesPerTurn} moves`;
-  throw new ForumError('FORUM_ERR_CONFLICT', `you have used ${spent} of this turn: pass`);
+  throw conflict(`you have used ${spent} of this turn: pass`);
 }
 
 /**

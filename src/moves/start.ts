@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { lacksMembers } from '../../projections/phase-ends.ts';
-import { ForumError } from '../vocabulary/errors.ts';
+import { conflict, invalid } from '../vocabulary/errors.ts';
 import { id } from '../vocabulary/schemas.ts';
 import { accountEventId, defineMove, moveBody } from './move.ts';
 import { requireCreator, requirePhase } from './rules.ts';
@@ -18,21 +18,14 @@ export const start = defineMove({
 
   decide(_body, context) {
     const { state } = context;
-    if (state.rounds === null) {
-      throw new ForumError(
-        'FORUM_ERR_VALIDATION',
-        `chamber ${state.chamberId} has no rounds: its lobby ends at its deadline`,
-      );
-    }
+    if (state.rounds === null)
+      throw invalid(`chamber ${state.chamberId} has no rounds: its lobby ends at its deadline`);
     requirePhase(context, 'LOBBY');
     requireCreator(context, 'start it');
-    if (state.members.length === 0) {
-      throw new ForumError('FORUM_ERR_CONFLICT', `chamber ${state.chamberId} has no members yet`);
-    }
-    if (lacksMembers(state)) {
-      const detail = `chamber ${state.chamberId} has ${state.members.length} of at least ${state.minMembers} members`;
-      throw new ForumError('FORUM_ERR_CONFLICT', detail);
-    }
+    const { chamberId, members, minMembers } = state;
+    if (members.length === 0) throw conflict(`chamber ${chamberId} has no members yet`);
+    if (lacksMembers(state))
+      throw conflict(`chamber ${chamberId} has ${members.length} of at least ${minMembers} members`);
     return {};
   },
   answer: ({ eventId }) => ({ eventId }),

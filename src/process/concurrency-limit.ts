@@ -41,12 +41,9 @@ export class ConcurrencyLimit {
     }
     const waiting = this.#waiting.get(key) ?? [];
     this.#waiting.set(key, waiting);
-    let begin = (_isTurn: boolean) => {};
-    const turn = new Promise<boolean>((resolve) => {
-      begin = resolve;
-    });
-    waiting.push(begin);
-    return { turn, leave: () => this.#leave(key, begin) };
+    const { promise: turn, resolve } = Promise.withResolvers<boolean>();
+    waiting.push(resolve);
+    return { turn, leave: () => this.#leave(key, resolve) };
   }
 
   release(key = ''): void {

@@ -40,8 +40,6 @@ interface Asked extends PolicyWitness {
   isBusy: boolean;
 }
 
-class WitnessFailure extends Error {}
-
 export class Witnesses {
   readonly #options: WitnessesOptions;
   readonly #asked: readonly Asked[];
@@ -109,13 +107,13 @@ export class Witnesses {
         return cosignatureIn(text, witness, checkpoint);
       }
       const size = status === 409 && type.startsWith(TLOG_SIZE) ? parseCount(text.replace(/\n$/, '')) : undefined;
-      if (size === undefined) throw new WitnessFailure(`it returned ${status}`);
+      if (size === undefined) throw new Error(`it returned ${status}`);
       if (size > checkpoint.size) {
-        throw new WitnessFailure(
+        throw new Error(
           `it says that it cosigned a checkpoint of size ${size}, but the log has published only ${checkpoint.size}: was the database restored?`,
         );
       }
-      if (requests === REQUESTS_MAX) throw new WitnessFailure(`it named the size ${size}, but ${witness.size} before`);
+      if (requests === REQUESTS_MAX) throw new Error(`it named the size ${size}, but ${witness.size} before`);
       witness.size = size;
     }
   }
@@ -154,6 +152,6 @@ export class Witnesses {
 function cosignatureIn(text: string, { key }: PolicyWitness, { note }: StoredCheckpoint): NoteSignature {
   const signatures = parseSignatureLines(text) ?? [];
   const own = signatureBy(key, { text: parseNote(note)?.text ?? '', signatures });
-  if (own === undefined) throw new WitnessFailure('it returned no valid cosignature of its key');
+  if (own === undefined) throw new Error('it returned no valid cosignature of its key');
   return own;
 }

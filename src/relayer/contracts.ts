@@ -126,6 +126,9 @@ export function commitChamberCall(chamberId: ChamberId, root: Hex): Hex {
   return encodeFunctionData({ abi: REGISTRY_ABI, functionName: 'commitChamber', args: [BigInt(chamberId), root] });
 }
 
+/** The call of a commitment, for simulations. */
+export const SIMULATED_COMMIT = commitChamberCall(NO_CHAMBER, `0x${'11'.repeat(32)}`);
+
 /** Returns the creator's wallet in lower case: viem rejects upper case, and mixed case with a wrong checksum. */
 export function creatorOf({ creatorWallet }: Pick<Idea, 'creatorWallet'>): Address {
   return creatorWallet.toLowerCase() as Address;

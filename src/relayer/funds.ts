@@ -29,9 +29,9 @@ interface Readings {
 export class Funds {
   readonly #clock: () => Millis;
   #figures = UNKNOWN;
-  #gas = GAS_EXPECTED;
+  /** Undefined until a transaction has been signed. */
+  #gas: bigint | undefined;
   #value = 0n;
-  #isSigned = false;
   #nextAt: Millis = Number.NEGATIVE_INFINITY;
 
   constructor(clock: () => Millis) {
@@ -43,9 +43,8 @@ export class Funds {
   }
 
   recordCall({ gas = 0n, value = 0n }: Pick<UnsignedTransaction, 'gas' | 'value'>): void {
-    if (!this.#isSigned || gas > this.#gas) this.#gas = gas;
+    if (gas > (this.#gas ?? 0n)) this.#gas = gas;
     if (value > this.#value) this.#value = value;
-    this.#isSigned = true;
   }
 
   /** Must be called when another node takes the lease, because the figures are no longer updated then. */
@@ -63,7 +62,7 @@ export class Funds {
     // Above the fee limit the relayer sends nothing.
     if ('excess' in offer) this.#figures = { ...this.#figures, balanceEther };
     else {
-      const cost = this.#gas * offer.fees.maxFeePerGas + this.#value;
+      const cost = (this.#gas ?? GAS_EXPECTED) * offer.fees.maxFeePerGas + this.#value;
       this.#figures = { balanceEther, transactionsLeft: Number(wei / cost) };
     }
   }

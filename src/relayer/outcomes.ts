@@ -11,27 +11,16 @@ export type Step = 'recorded' | 'sent' | 'waiting' | 'confirming' | 'deferred';
 const DEFER_MILLIS: Millis = 5_000;
 
 export async function record(job: Job, fact: ServiceFact, round: RoundContext): Promise<Step> {
-  const {
-    forum,
-    lease,
-    logger,
-    alerts,
-    stopwatches,
-    failed,
-    simulatedReverts,
-    confirmedWith,
-    formerAttempts,
-    spending,
-  } = round;
-  await forum.record(job.chamberId, fact, { root: job.root, lease });
-  if (fact.type === 'idea.deploy_failed') failed.count++;
-  logger.info({ job: job.name, type: fact.type, ether: spending.costOf(job.name) }, 'relay outcome recorded');
-  alerts.clear(job.name);
-  simulatedReverts.end(job.name);
-  confirmedWith.delete(job.name);
-  formerAttempts.delete(job.name);
-  spending.close(job.name);
-  stopwatches.stop(...job.submitted.map(({ txHash }) => txHash));
+  const { name, chamberId, root } = job;
+  await round.forum.record(chamberId, fact, { root, lease: round.lease });
+  if (fact.type === 'idea.deploy_failed') round.failed.count++;
+  round.logger.info({ job: name, type: fact.type, ether: round.spending.costOf(name) }, 'relay outcome recorded');
+  round.alerts.clear(name);
+  round.simulatedReverts.end(name);
+  round.confirmedWith.delete(name);
+  round.formerAttempts.delete(name);
+  round.spending.close(name);
+  round.stopwatches.stop(...job.submitted.map(({ txHash }) => txHash));
   return 'recorded';
 }
 

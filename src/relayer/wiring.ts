@@ -1,16 +1,16 @@
 // Checks that the contracts are the expected ones and accept the relayer. Simulates both calls from the relayer's account, for a chamber
 // that does not exist, and sends nothing. A revert after the contract's check of the caller, such as ChamberNotCommitted, proves that the
 // caller is accepted.
-import { type Address, getAddress, type Hex, isAddressEqual, size, slice } from 'viem';
+import { type Address, getAddress, isAddressEqual, size, slice } from 'viem';
 import { type Call, orRevert, readBalance, readCall } from './chain-client.ts';
 import type { RelayerConfig } from './context.ts';
 import {
   CALLER_REJECTED,
-  commitChamberCall,
   type DeployedIdea,
   NO_CHAMBER,
   revertError,
   revertReason,
+  SIMULATED_COMMIT,
 } from './contracts.ts';
 import type { Rpc } from './rpc.ts';
 
@@ -28,8 +28,6 @@ interface Fault extends Mismatch {
   /** Whether the contract has a different interface. */
   readonly isOtherContract: boolean;
 }
-
-const ANY_ROOT: Hex = `0x${'11'.repeat(32)}`;
 
 export async function findWiringFaults(rpc: Rpc, wiring: Wiring): Promise<readonly Mismatch[]> {
   const { registryAddress, factoryAddress } = wiring;
@@ -60,7 +58,7 @@ async function registryFaults(
     const problem = `${registry} does not return roots as the ${contracts.name} contracts do`;
     return [{ variable, problem, isOtherContract: true }];
   }
-  const call = { from: relayer, to, data: commitChamberCall(NO_CHAMBER, ANY_ROOT) };
+  const call = { from: relayer, to, data: SIMULATED_COMMIT };
   return simulate(rpc, call, { variable, callee: `${registry}: commitChamber` });
 }
 

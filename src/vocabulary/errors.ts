@@ -116,6 +116,10 @@ export function invalid(detail: string, data: ErrorData = {}): ForumError {
   return new ForumError('FORUM_ERR_VALIDATION', detail, data);
 }
 
+export function conflict(detail: string): ForumError {
+  return new ForumError('FORUM_ERR_CONFLICT', detail);
+}
+
 /** FORUM_ERR_UNAVAILABLE, with a retry after one second. */
 export function unavailable(detail: string, cause?: unknown): ForumError {
   return new ForumError('FORUM_ERR_UNAVAILABLE', detail, { retryAfterSeconds: 1, cause });

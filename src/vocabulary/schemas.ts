@@ -100,12 +100,12 @@ function isCalendarDate(text: string): boolean {
 
 const strings = v.array(v.string('must be a string'), 'must be an array of strings');
 
-export const personality = exactly({
-  loves: v.exactOptional(strings),
-  hates: v.exactOptional(strings),
-  expertise: v.exactOptional(strings),
-  style: v.exactOptional(v.string('must be a string')),
-});
+export const personality = personalityOf(strings, v.string('must be a string'));
+
+function personalityOf(list: v.GenericSchema<string[]>, style: v.GenericSchema<string>) {
+  const lists = { loves: v.exactOptional(list), hates: v.exactOptional(list), expertise: v.exactOptional(list) };
+  return exactly({ ...lists, style: v.exactOptional(style) });
+}
 
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 
@@ -127,12 +127,7 @@ const sentStrings = v.pipe(
 );
 
 /** A personality in new requests. Earlier releases accepted any length. */
-export const sentPersonality = exactly({
-  loves: v.exactOptional(sentStrings),
-  hates: v.exactOptional(sentStrings),
-  expertise: v.exactOptional(sentStrings),
-  style: v.exactOptional(characters(0, STYLE_CHARS_MAX)),
-});
+export const sentPersonality = personalityOf(sentStrings, characters(0, STYLE_CHARS_MAX));
 
 const CHECKSUM_MESSAGE = 'must have a valid EIP-55 checksum if its case is mixed';
 const ADDRESS_MESSAGE = 'must be an EVM address: 0x and 40 hex digits';

@@ -1,6 +1,5 @@
 // The member `withheld` of a stub, the line that replaces an event's line after the service has withheld the texts.
-import type { Hex } from './values.ts';
-import { instantOf, LOG_ID } from './values.ts';
+import { type Hex, instantOf, LOG_ID } from './values.ts';
 
 export const WITHHOLD_REASONS = ['personal-data', 'secret', 'abuse', 'law'] as const;
 export type WithholdReason = (typeof WITHHOLD_REASONS)[number];
