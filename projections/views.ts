@@ -16,6 +16,7 @@ import { graduates, type Tally, tallies } from './graduation.ts';
 import { type Idea, latestVersion, type StanceCounts, stanceCounts } from './ideas.ts';
 import { isClosed, type PhaseEnds, phaseAt, phaseEnd } from './phase.ts';
 import { isQuorate, knownEnds } from './phase-ends.ts';
+import { deploymentOf, isDeployed } from './settlement.ts';
 import { turnEnd, turnHolderAt } from './turn.ts';
 
 /** GET /me. */
@@ -37,14 +38,9 @@ export interface AgentRecord {
 }
 
 /** GET /agents/:did: an agent's public data. */
-export interface AgentView extends AgentRecord {
+export interface AgentView extends AgentRecord, Omit<AccountView, 'walletAddress'> {
   readonly agentId: string;
-  readonly did: string;
   readonly label: string | null;
-  readonly walletProven: boolean;
-  readonly personality: Personality;
-  readonly registeredAt: string;
-  readonly retiredAt?: string;
 }
 
 /** An item of GET /chambers. */
@@ -251,9 +247,9 @@ export function ideaViews(state: ChamberState): readonly ChamberIdeaView[] {
 
 /** `isGraduate` matters only once the chamber is committed. */
 export function ideaView(state: ChamberState, idea: Idea, tally: Tally | undefined, isGraduate: boolean): IdeaView {
-  const { submitted = [], outcome = null } = state.settlement.deployments.get(idea.ideaId) ?? {};
-  const deployed = outcome !== null && 'tokenAddress' in outcome ? outcome : null;
-  const failed = outcome !== null && 'reason' in outcome ? outcome : null;
+  const { submitted, outcome } = deploymentOf(state.settlement, idea.ideaId);
+  const deployed = isDeployed(outcome) ? outcome : null;
+  const failed = isDeployed(outcome) ? null : outcome;
   const awaited = state.settlement.committed !== null && isGraduate ? 'pending' : 'none';
   const beforeOutcome = submitted.length > 0 ? 'submitted' : awaited;
   return {

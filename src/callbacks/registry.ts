@@ -70,17 +70,18 @@ export class CallbackRegistry {
 
   async #set(registering: Registering): Promise<void> {
     const { isOn, store } = this.#options;
+    const { did, signature } = registering;
     if (!isOn && registering.url !== null)
       throw new ForumError('FORUM_ERR_FORBIDDEN', 'callbacks are off: the operator can turn them on with CALLBACKS');
     const url = registering.url === null ? null : this.#parse(registering.url);
     if (await this.#isRepeated(registering, url)) return;
     try {
-      if (url === null) await store.remove(registering.did);
+      if (url === null) await store.remove(did);
       else await this.#replace(registering, url);
     } catch (error) {
       const isFinal = error instanceof ForumError && error.code === 'FORUM_ERR_CALLBACK';
       // After any other error, the client may retry with the same signature.
-      if (!isFinal) await this.#forget(registering).catch(() => {});
+      if (!isFinal && signature !== null) await store.forget({ ...signature, did }).catch(() => {});
       throw error;
     }
   }
@@ -95,10 +96,6 @@ export class CallbackRegistry {
     });
     await store.put({ did: registering.did, url: url.href, since: signer.now() });
     onSet();
-  }
-
-  async #forget({ did, signature }: Registering): Promise<void> {
-    if (signature !== null) await this.#options.store.forget({ ...signature, did });
   }
 
   #parse(text: string): URL {
