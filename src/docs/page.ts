@@ -138,8 +138,8 @@ function details(summary: string, ...content: readonly Child[]): Element {
 function errorList({ responses }: OperationObject): Child {
   const rows = Object.entries(responses).filter(([status]) => status >= '400' && status !== 'default');
   const errors = rows.map(([status, { description }]) => {
-    const link = (code: string) => h('a', { href: `#${code}` }, h('code', {}, breakable(code)));
-    const codes = description.split(' or ').map((code) => [' ', link(code)]);
+    const linkTo = (code: string) => h('a', { href: `#${code}` }, h('code', {}, breakable(code)));
+    const codes = description.split(' or ').map((code) => [' ', linkTo(code)]);
     return [h('span', {}, statusMark(status), codes), ' '];
   });
   return [h('h4', {}, 'Errors'), h('p', { class: 'errors-of' }, errors)];
