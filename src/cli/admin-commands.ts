@@ -63,7 +63,7 @@ function toSpec(name: string, summary: string, { variable, isListed }: Edit): Co
       }
       const file = named ?? readConfig(process.env)[variable];
       if (file === undefined) throw new CommandError('usage', `no list to edit: set ${variable} or use --file`);
-      const changed = editAccessList(file, did, isListed);
+      const changed = await editAccessList(file, did, isListed);
       printMembers(isJson, { did, file, listed: isListed, changed });
     },
   };

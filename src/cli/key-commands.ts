@@ -42,14 +42,14 @@ async function newKeys({ options, isJson }: Input): Promise<void> {
     before === undefined ? createKeyFile(file, logId, now) : rotateKeyFile(file, { now, until });
   // The service records added keys when it next starts.
   const keys =
-    before === undefined || isLost ? await makeAndRecord(config, { file, isLost, make }) : make(before.logId);
+    before === undefined || isLost ? await makeAndRecord(config, { file, isLost, make }) : await make(before.logId);
   printMembers(isJson, { file, logId: keys.logId, added: before !== undefined, ...keys.pins(now) });
 }
 
 interface NewKeys {
   readonly file: string;
   readonly isLost: boolean;
-  readonly make: (logId: string) => ServiceKeys;
+  readonly make: (logId: string) => Promise<ServiceKeys>;
 }
 
 /** Creates the log if there is none. No service may run on the database if it is a file. */
@@ -61,7 +61,7 @@ async function makeAndRecord(
   const { openPostgresStore } = await import('../log/postgres/store.ts');
   const store = url === undefined ? openSqliteStore(path) : await openPostgresStore({ url, connectionsMax: 1 });
   try {
-    const keys = make(store.log.logId);
+    const keys = await make(store.log.logId);
     const recorded = await recordKeys(store.meta, keys, isLost ? await store.meta.recall(SERVICE_KEYS) : undefined);
     requireRecorded(keys, toKeyIds(recorded), file);
     return keys;

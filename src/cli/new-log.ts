@@ -45,9 +45,7 @@ export const newLogCommand: CommandSpec = {
     const renewedId = newLogId();
     const keyFile = SERVICE_KEY_FILE ?? defaultKeyFile(DATABASE_PATH, renewedId);
     // The key file is written first: otherwise a crash could leave the log with the new id but without keys.
-    const prepare = () => {
-      copyKeyFileForLog(before, keyFile, renewedId);
-    };
+    const prepare = () => copyKeyFileForLog(before, keyFile, renewedId);
     const renewed = await writeWholeLog(database, (log) => renewLog(log, { logId: renewedId, former, prepare }));
     const published = { formerLog: former?.logId ?? null, formerSize: former?.size ?? null };
     printMembers(isJson, { ...renewed, keyFile, ...published });

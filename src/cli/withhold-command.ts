@@ -34,7 +34,7 @@ async function withhold({ args: [name = '', ...ids], options, isJson }: Input): 
   const file = named ?? config.WITHHOLD_FILE;
   if (file === undefined) throw new CommandError('usage', 'no list to edit: set WITHHOLD_FILE or use --file');
   const events = ids.map((id) => ({ stream, eventId: toInteger('an event', id) }));
-  const { added, listed } = addToWithholdList(file, events, reason);
+  const { added, listed } = await addToWithholdList(file, events, reason);
   const steps = await remainingSteps(config, events, await logIdOf(config));
   const { purge, ...others } = steps;
   const commands = Object.values(others).flat();

@@ -60,7 +60,7 @@ export function folderStore(folder: string): CommitmentStore {
   return {
     add: (commitment, opening) =>
       onDisk(pathOf(commitment), async () => {
-        makeFolder(folder, FOLDER_OF_OWNER);
+        await makeFolder(folder, FOLDER_OF_OWNER);
         await createFile(pathOf(commitment), `${JSON.stringify(opening)}\n`, OWNER_ONLY);
       }),
     find: async (commitment) => {
@@ -120,7 +120,7 @@ export function folderReceipts(folder: string): ReceiptStore {
   return {
     add: (place, receipt) =>
       onDisk(pathOf(place), async () => {
-        makeFolder(`${folder}/${place.logId}`, FOLDER_OF_OWNER);
+        await makeFolder(`${folder}/${place.logId}`, FOLDER_OF_OWNER);
         await appendLine(pathOf(place), JSON.stringify(receipt), OWNER_ONLY);
       }),
     newest: async (place) => newestOf((await readIfPresent(pathOf(place))) ?? ''),
@@ -167,7 +167,7 @@ async function createKeyFile(path: string): Promise<string> {
   const seed = randomSeed();
   const text = `${JSON.stringify({ did: toSigner(seed).did, seed: toHex(seed) }, null, 2)}\n`;
   try {
-    makeFolder(process.getBuiltinModule('node:path').dirname(path));
+    await makeFolder(process.getBuiltinModule('node:path').dirname(path));
     await createFile(path, text, OWNER_ONLY);
     return text;
   } catch (error) {

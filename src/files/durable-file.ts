@@ -26,14 +26,6 @@ export function createFile(path: string, content: Content, options: FileOptions 
   return writeWhole(path, content, { ...options, isNew: true });
 }
 
-export function replaceFileSync(path: string, content: Content, options: FileOptions = {}): void {
-  writeWholeSync(path, content, { ...options, isNew: false });
-}
-
-export function createFileSync(path: string, content: Content, options: FileOptions = {}): void {
-  writeWholeSync(path, content, { ...options, isNew: true });
-}
-
 async function writeWhole(path: string, content: Content, options: FileOptions & MoveOptions): Promise<void> {
   const { chmod, chown, rm, stat, writeFile } = fs().promises;
   const former = options.keepsOwner ? await stat(path).catch(ifMissing) : undefined;
@@ -47,22 +39,6 @@ async function writeWhole(path: string, content: Content, options: FileOptions &
     await moveFile(draft, path, options);
   } finally {
     await rm(draft, { force: true });
-  }
-}
-
-function writeWholeSync(path: string, content: Content, options: FileOptions & MoveOptions): void {
-  const { chmodSync, chownSync, rmSync, statSync, writeFileSync } = fs();
-  const former = options.keepsOwner ? statSync(path, { throwIfNoEntry: false }) : undefined;
-  const draft = draftOf(path);
-  try {
-    writeFileSync(draft, content, { flag: 'wx', mode: options.mode });
-    if (former !== undefined) {
-      chownSync(draft, former.uid, former.gid);
-      chmodSync(draft, former.mode);
-    }
-    moveFileSync(draft, path, options);
-  } finally {
-    rmSync(draft, { force: true });
   }
 }
 
@@ -90,23 +66,6 @@ export async function moveFile(draft: string, path: string, { isNew }: MoveOptio
     await rename(draft, path);
   }
   await flushFolder(folderOf(path));
-}
-
-function moveFileSync(draft: string, path: string, { isNew }: MoveOptions): void {
-  const { linkSync, renameSync, unlinkSync } = fs();
-  flushSync(draft);
-  if (isNew) {
-    try {
-      linkSync(draft, path);
-      unlinkSync(draft);
-    } catch (error) {
-      requireRenameAllowed(path, error);
-      renameSync(draft, path);
-    }
-  } else {
-    renameSync(draft, path);
-  }
-  flushFolderSync(folderOf(path));
 }
 
 /**
@@ -184,15 +143,15 @@ function isJson(text: string): boolean {
 }
 
 /** Creates the folder and its missing parents. */
-export function makeFolder(path: string, { mode }: FileOptions = {}): void {
+export async function makeFolder(path: string, { mode }: FileOptions = {}): Promise<void> {
   const { resolve } = process.getBuiltinModule('node:path');
-  const first = fs().mkdirSync(path, { recursive: true, mode });
+  const first = await fs().promises.mkdir(path, { recursive: true, mode });
   if (first === undefined) return;
   // The name of each new folder is stored in its parent.
   const top = folderOf(resolve(first));
   for (let folder = resolve(path); folder !== top; ) {
     folder = folderOf(folder);
-    flushFolderSync(folder);
+    await flushFolder(folder);
   }
 }
 
@@ -202,31 +161,12 @@ export async function flushFolder(path: string): Promise<void> {
   await flush(path).catch(ifUnsupported);
 }
 
-function flushFolderSync(path: string): void {
-  if (isWindows()) return;
-  try {
-    flushSync(path);
-  } catch (error) {
-    ifUnsupported(error as NodeJS.ErrnoException);
-  }
-}
-
 async function flush(path: string): Promise<void> {
   const file = await fs().promises.open(path, flagToFlush());
   try {
     await file.sync();
   } finally {
     await file.close();
-  }
-}
-
-function flushSync(path: string): void {
-  const { closeSync, fsyncSync, openSync } = fs();
-  const descriptor = openSync(path, flagToFlush());
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
   }
 }
 

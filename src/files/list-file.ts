@@ -1,6 +1,6 @@
 // Lists that operators edit: files with one entry per line, in which # starts a comment. A running service rereads them when they change.
 import { closeSync, openSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
-import { replaceFileSync } from './durable-file.ts';
+import { replaceFile } from './durable-file.ts';
 
 const CHECK_INTERVAL_MS = 2_000;
 const OWNER_ONLY = 0o600;
@@ -81,7 +81,10 @@ export class WatchedFiles {
  * Replaces a list with the text that `edit` returns (undefined: no change), and returns whether the file changed. The replacement is atomic
  * and keeps the file's mode and owner. A missing file is created. Errors have one-line messages.
  */
-export function editListFile(path: string, edit: (text: string | undefined) => string | undefined): boolean {
+export async function editListFile(
+  path: string,
+  edit: (text: string | undefined) => string | undefined,
+): Promise<boolean> {
   const found = statSync(path, IF_PRESENT);
   const file = found === undefined ? path : realpathSync(path);
   const lock = `${file}.lock`;
@@ -89,7 +92,7 @@ export function editListFile(path: string, edit: (text: string | undefined) => s
   try {
     const edited = edit(found === undefined ? undefined : readListFile(path));
     if (edited === undefined) return false;
-    replaceFileSync(file, edited, { mode: OWNER_ONLY, keepsOwner: true });
+    await replaceFile(file, edited, { mode: OWNER_ONLY, keepsOwner: true });
     return true;
   } finally {
     rmSync(lock);

@@ -76,7 +76,7 @@ export class AccessList {
  * Adds a DID to the list file or removes it, and returns whether the file changed. Adding to a missing file creates the file. Errors
  * have one-line messages.
  */
-export function editAccessList(path: string, did: string, isListed: boolean): boolean {
+export function editAccessList(path: string, did: string, isListed: boolean): Promise<boolean> {
   return editListFile(path, (current) => {
     const text = current ?? (isListed ? '' : readText(path));
     if (parseDids(path, text).has(did) === isListed) return undefined;

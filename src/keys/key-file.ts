@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { createFileSync, replaceFileSync } from '../files/durable-file.ts';
+import { createFile, replaceFile } from '../files/durable-file.ts';
 import { isOpenToOthers } from '../files/private-file.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { parseKeys, type ServiceKeys, withLogId, withNewKeys } from './service-keys.ts';
@@ -34,9 +34,9 @@ const OTHER_LOG =
   'restore the lost database or a copy of it; a copy is another log: chambers new-log continues it with these keys';
 
 /** Creates the file with new keys, unless the file exists. Returns the keys in the file. */
-export function createKeyFile(path: string, logId: string, now: Millis): ServiceKeys {
+export async function createKeyFile(path: string, logId: string, now: Millis): Promise<ServiceKeys> {
   try {
-    createFileSync(path, newKeys(undefined, { logId, now, until: now }), OWNER_ONLY);
+    await createFile(path, newKeys(undefined, { logId, now, until: now }), OWNER_ONLY);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code !== 'EEXIST') throw new Error(`${path} cannot be created: ${message}`, { cause: error });
@@ -45,19 +45,19 @@ export function createKeyFile(path: string, logId: string, now: Millis): Service
 }
 
 /** Adds new keys to the file. The former keys stay valid until `until`, for chambers that pinned them. */
-export function rotateKeyFile(
+export async function rotateKeyFile(
   path: string,
   { now, until }: { readonly now: Millis; readonly until: Millis },
-): ServiceKeys {
+): Promise<ServiceKeys> {
   const before = requireText(path);
   const { logId } = parseKeys(before);
-  replaceFileSync(path, newKeys(before, { logId, now, until }), OWNER_ONLY);
+  await replaceFile(path, newKeys(before, { logId, now, until }), OWNER_ONLY);
   return readKeyFile(path, logId) as ServiceKeys;
 }
 
 /** Writes the keys to `target`, which may be the same file, as the keys of the log `logId`, which continues the keys' former log. */
-export function copyKeyFileForLog(path: string, target: string, logId: string): ServiceKeys {
-  replaceFileSync(target, withLogId(requireText(path), logId), OWNER_ONLY);
+export async function copyKeyFileForLog(path: string, target: string, logId: string): Promise<ServiceKeys> {
+  await replaceFile(target, withLogId(requireText(path), logId), OWNER_ONLY);
   return readKeyFile(target, logId) as ServiceKeys;
 }
 

@@ -23,7 +23,7 @@ export interface Renewal {
   /** The last published state of the previous log. */
   readonly former?: FormerLog | undefined;
   /** Called before the new id is committed, while no service can start on the database. */
-  readonly prepare?: () => void;
+  readonly prepare?: () => Promise<unknown>;
 }
 
 /**

@@ -56,7 +56,7 @@ export class CallFiles {
    */
   locked<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
     const done = this.#queue.then(async () => {
-      await this.#onDisk(async () => makeFolder(this.#folder, { mode: 0o700 }));
+      await this.#onDisk(() => makeFolder(this.#folder, { mode: 0o700 }));
       const lock = await this.#lock(signal);
       try {
         return await work();

@@ -37,7 +37,7 @@ export class MirrorFolder {
 
   /** Rejects with a one-line Error if another process uses the folder. */
   static async open(path: string): Promise<MirrorFolder> {
-    makeFolder(path);
+    await makeFolder(path);
     const record = MirrorRecord.open(join(path, 'mirror.db'));
     try {
       if (record.state === undefined && existsSync(join(path, 'checkpoint'))) {
@@ -134,7 +134,7 @@ export class MirrorFolder {
       if (tileAt({ level, index }, this.state?.size ?? 0)?.width === width) continue;
       const file = this.#tileFile({ level, index, width });
       folders.add(dirname(file));
-      makeFolder(dirname(file));
+      await makeFolder(dirname(file));
       await writeFile(file, level === ENTRIES ? formatEntries(bytes) : bytes, { flush: true });
     }
     for (const folder of folders) await flushFolder(folder);
@@ -187,7 +187,7 @@ export class MirrorFolder {
   /** Writes a line that a stub replaces to a separate file. */
   async keepOriginal(stream: number | string, eventId: number, line: string): Promise<void> {
     const folder = join(this.#path, 'originals');
-    makeFolder(folder);
+    await makeFolder(folder);
     await replaceFile(join(folder, `${`${stream}`.replaceAll(':', '-')}-${eventId}.ndjson`), `${line}\n`);
   }
 

@@ -1,7 +1,7 @@
 // The file of a log's keys, and the copy of its last checkpoint next to it. The log records which keys sign for it, so that no node signs
 // with different keys.
 import { dirname } from 'node:path';
-import { type Config, readConfigured } from '../config.ts';
+import { type Config, ConfigError, readConfigured } from '../config.ts';
 import { makeFolder } from '../files/durable-file.ts';
 import { createKeyFile, defaultKeyFile, keysInMemory, readAnyKeyFile, readKeyFile } from '../keys/key-file.ts';
 import type { ServiceKeys } from '../keys/service-keys.ts';
@@ -9,6 +9,7 @@ import type { ExistingLog } from '../log/existing-log.ts';
 import { SERVICE_KEYS, toKeyIds } from '../log/log-id.ts';
 import type { LogMeta, Store } from '../log/store.ts';
 import { checkpointCopyPath } from '../publisher/checkpoint-copy.ts';
+import { messageOf } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
 type LogWithKeys = Pick<ExistingLog, 'logId' | 'keyIds'>;
@@ -78,19 +79,23 @@ export function findKeys(config: Config, log: LogWithKeys | undefined): ServiceK
 export async function openKeys(config: Config, { log, meta }: Store, now: Millis): Promise<ServiceKeys> {
   const { logId } = log;
   const recorded = await meta.recall(SERVICE_KEYS);
-  const keys = findKeys(config, { logId, keyIds: toKeyIds(recorded) }) ?? makeKeys(config, logId, now);
+  const keys = findKeys(config, { logId, keyIds: toKeyIds(recorded) }) ?? (await makeKeys(config, logId, now));
   const keyIds = toKeyIds(await recordKeys(meta, keys, recorded));
   const path = keyFileOf(config, logId);
   if (path !== undefined) readConfigured('SERVICE_KEY_FILE', () => requireRecorded(keys, keyIds, path));
   return keys;
 }
 
-function makeKeys(config: Config, logId: string, now: Millis): ServiceKeys {
+async function makeKeys(config: Config, logId: string, now: Millis): Promise<ServiceKeys> {
   const path = keyFileOf(config, logId);
   if (path === undefined) return keysInMemory(logId, now);
   // Only the default folder is created, because a missing configured folder is more likely a mistake.
-  if (config.SERVICE_KEY_FILE === undefined) makeFolder(dirname(path));
-  return readConfigured('SERVICE_KEY_FILE', () => createKeyFile(path, logId, now));
+  if (config.SERVICE_KEY_FILE === undefined) await makeFolder(dirname(path));
+  try {
+    return await createKeyFile(path, logId, now);
+  } catch (error) {
+    throw new ConfigError([{ variable: 'SERVICE_KEY_FILE', problem: messageOf(error) }]);
+  }
 }
 
 /** Replaces the `recorded` keys. Returns the log's keys, which are those of another node if it was faster. */

@@ -56,7 +56,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, logger, onFatal, env = {} } = options;
   const time = options.clock?.time ?? Date.now;
   const checkedChain = await requireStartable({ env, config, time, isRunning: false }, logger);
-  if (isDefaultPath(config)) makeFolder(dirname(config.DATABASE_PATH));
+  if (isDefaultPath(config)) await makeFolder(dirname(config.DATABASE_PATH));
   const { store, source } = await openStore(options);
   try {
     const clock = options.clock ?? source;

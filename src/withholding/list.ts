@@ -92,9 +92,13 @@ export interface ListEdit {
 }
 
 /** Adds the events that are not in the list yet. Creates a missing file. Errors have one-line messages. */
-export function addToWithholdList(path: string, events: readonly NamedEvent[], reason: WithholdReason): ListEdit {
+export async function addToWithholdList(
+  path: string,
+  events: readonly NamedEvent[],
+  reason: WithholdReason,
+): Promise<ListEdit> {
   const [added, listed] = [new Set<string>(), new Set<ListEntry>()];
-  editListFile(path, (found = '') => {
+  await editListFile(path, (found = '') => {
     const entries = new Map(parseWithholdList(found).entries.map((entry) => [nameOf(entry), entry]));
     let text = found;
     for (const event of events) {

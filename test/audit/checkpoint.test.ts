@@ -70,7 +70,7 @@ describe('the published log', () => {
     await debating(before);
     await before.stop();
     const now = before.clock.read();
-    rotateKeyFile(settings.SERVICE_KEY_FILE, { now, until: now });
+    await rotateKeyFile(settings.SERVICE_KEY_FILE, { now, until: now });
     const after = await run(settings, before.clock);
     await debating(after);
     await covered(after);
@@ -87,7 +87,7 @@ describe('the published log', () => {
     await debating(before);
     await before.stop();
     const now = before.clock.read();
-    rotateKeyFile(settings.SERVICE_KEY_FILE, { now, until: now });
+    await rotateKeyFile(settings.SERVICE_KEY_FILE, { now, until: now });
     const after = await run(settings, before.clock);
     await newAgent(after);
     await covered(after);

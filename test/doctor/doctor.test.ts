@@ -24,7 +24,7 @@ async function madeLog() {
   const { log, close } = openSqliteStore(path);
   await close();
   const file = join(dirname(path), 'keys.json');
-  createKeyFile(file, log.logId, Date.now());
+  await createKeyFile(file, log.logId, Date.now());
   return { DATABASE_PATH: path, SERVICE_KEY_FILE: file };
 }
 
@@ -169,7 +169,7 @@ describe('doctor', () => {
     const production = { NODE_ENV: 'production', PUBLIC_URL: 'https://forum.example.org' };
     expect(await keysOf()).toMatchObject({ level: 'ok' });
     expect(await keysOf(production)).toMatchObject({ level: 'problem', variable: 'SERVICE_KEY_FILE' });
-    createKeyFile(file, 'ab'.repeat(16), Date.now());
+    await createKeyFile(file, 'ab'.repeat(16), Date.now());
     expect(await keysOf()).toMatchObject({ level: 'problem', detail: expect.stringContaining('this log is') });
     chmodSync(file, 0o644);
     expect(await keysOf()).toMatchObject({ level: 'problem', detail: expect.stringContaining('chmod 600') });

@@ -98,7 +98,7 @@ async function expectRebuildIdentical(
   await service.kill('SIGKILL');
   const fresh = `${path}.fresh`;
   copyFileSync(copy, fresh);
-  copyKeyFileForLog(defaultKeyFile(path, copiedFrom), defaultKeyFile(fresh, logId), logId);
+  await copyKeyFileForLog(defaultKeyFile(path, copiedFrom), defaultKeyFile(fresh, logId), logId);
   expect(await viewsOf(await startProcess(fresh, SETTINGS), players)).toEqual(views);
 }
 

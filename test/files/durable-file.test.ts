@@ -1,16 +1,7 @@
 import { appendFileSync, chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import {
-  appendLine,
-  createFile,
-  createFileSync,
-  draftOf,
-  makeFolder,
-  moveFile,
-  replaceFile,
-  replaceFileSync,
-} from '../../src/files/durable-file.ts';
+import { appendLine, createFile, draftOf, makeFolder, moveFile, replaceFile } from '../../src/files/durable-file.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 
 let folder: string;
@@ -22,55 +13,49 @@ beforeEach(() => {
 
 const content = () => readFileSync(path, 'utf8');
 
-describe.each([
-  ['replaceFile', replaceFile],
-  ['replaceFileSync', async (...given: Parameters<typeof replaceFileSync>) => replaceFileSync(...given)],
-])('%s', (name, replace) => {
-  it(`${name} creates and replaces a file, and leaves no draft`, async () => {
-    await replace(path, 'old', { mode: 0o600 });
-    await replace(path, Buffer.from('new'));
+describe('replaceFile', () => {
+  it('replaceFile creates and replaces a file, and leaves no draft', async () => {
+    await replaceFile(path, 'old', { mode: 0o600 });
+    await replaceFile(path, Buffer.from('new'));
     expect(content()).toBe('new');
     expect(readdirSync(folder)).toEqual(['file']);
   });
 
-  it(`${name} sets the given mode, or keeps that of the replaced file`, async () => {
-    await replace(path, 'text', { mode: 0o600, keepsOwner: true });
+  it('replaceFile sets the given mode, or keeps that of the replaced file', async () => {
+    await replaceFile(path, 'text', { mode: 0o600, keepsOwner: true });
     expect(statSync(path).mode & 0o777).toBe(0o600);
     chmodSync(path, 0o444);
-    await replace(path, 'text', { mode: 0o600, keepsOwner: true });
+    await replaceFile(path, 'text', { mode: 0o600, keepsOwner: true });
     expect(statSync(path).mode & 0o777).toBe(0o444);
   });
 
-  it.runIf(process.getuid?.() === 0)(`${name} keeps the owner of a file that root replaces`, async () => {
+  it.runIf(process.getuid?.() === 0)('replaceFile keeps the owner of a file that root replaces', async () => {
     const { chownSync } = await import('node:fs');
     writeFileSync(path, 'text');
     chownSync(path, 1234, 1235);
-    await replace(path, 'other', { keepsOwner: true });
+    await replaceFile(path, 'other', { keepsOwner: true });
     expect(statSync(path)).toMatchObject({ uid: 1234, gid: 1235 });
   });
 
-  it(`${name} leaves the old file and no draft if it fails`, async () => {
+  it('replaceFile leaves the old file and no draft if it fails', async () => {
     mkdirSync(path);
-    await expect(replace(path, 'text')).rejects.toMatchObject({ code: 'EISDIR' });
+    await expect(replaceFile(path, 'text')).rejects.toMatchObject({ code: 'EISDIR' });
     expect(readdirSync(folder)).toEqual(['file']);
   });
 
-  it(`${name} leaves the content of one of several concurrent writers`, async () => {
+  it('replaceFile leaves the content of one of several concurrent writers', async () => {
     const texts = Array.from({ length: 20 }, (_, writer) => `${writer}`.repeat(10_000));
-    await Promise.all(texts.map((text) => replace(path, text)));
+    await Promise.all(texts.map((text) => replaceFile(path, text)));
     expect(texts).toContain(content());
     expect(readdirSync(folder)).toEqual(['file']);
   });
 });
 
-describe.each([
-  ['createFile', createFile],
-  ['createFileSync', async (...given: Parameters<typeof createFileSync>) => createFileSync(...given)],
-])('%s', (name, create) => {
-  it(`${name} creates a file but replaces none`, async () => {
-    await create(path, 'first', { mode: 0o600 });
+describe('createFile', () => {
+  it('createFile creates a file but replaces none', async () => {
+    await createFile(path, 'first', { mode: 0o600 });
     expect(statSync(path).mode & 0o777).toBe(0o600);
-    await expect(create(path, 'second')).rejects.toMatchObject({ code: 'EEXIST' });
+    await expect(createFile(path, 'second')).rejects.toMatchObject({ code: 'EEXIST' });
     expect(content()).toBe('first');
     expect(readdirSync(folder)).toEqual(['file']);
   });
@@ -131,9 +116,9 @@ describe('appendLine', () => {
   });
 });
 
-it('makeFolder creates a folder and its parents', () => {
+it('makeFolder creates a folder and its parents', async () => {
   const deep = join(folder, 'a', 'b', 'c');
-  makeFolder(deep, { mode: 0o700 });
-  makeFolder(deep);
+  await makeFolder(deep, { mode: 0o700 });
+  await makeFolder(deep);
   expect(statSync(deep).mode & 0o777).toBe(0o700);
 });

@@ -94,48 +94,56 @@ describe('an access list', () => {
 });
 
 describe('an edit of an access list', () => {
-  it('an edit of an access list adds a DID once, removes it, and keeps everything else', () => {
+  it('an edit of an access list adds a DID once, removes it, and keeps everything else', async () => {
     const path = join(temporaryFolder(), 'ban');
     const text = `# spam\n\n${ANN.did} # since May\r\n# end`;
     writeFileSync(path, text);
     chmodSync(path, 0o640);
-    expect([editAccessList(path, BOB.did, true), editAccessList(path, BOB.did, true)]).toEqual([true, false]);
+    expect([await editAccessList(path, BOB.did, true), await editAccessList(path, BOB.did, true)]).toEqual([
+      true,
+      false,
+    ]);
     expect(readFileSync(path, 'utf8')).toBe(`${text}\n${BOB.did}\n`);
-    expect([editAccessList(path, ANN.did, false), editAccessList(path, ANN.did, false)]).toEqual([true, false]);
+    expect([await editAccessList(path, ANN.did, false), await editAccessList(path, ANN.did, false)]).toEqual([
+      true,
+      false,
+    ]);
     expect(readFileSync(path, 'utf8')).toBe(`# spam\n\n# end\n${BOB.did}\n`);
     expect(statSync(path).mode & 0o777).toBe(0o640);
   });
 
-  it('an edit of an access list takes effect in the service, and leaves no other file', () => {
+  it('an edit of an access list takes effect in the service, and leaves no other file', async () => {
     const { list, problems, folder } = listOf({ ban: '' });
-    editAccessList(join(folder, 'ban'), ANN.did, true);
+    await editAccessList(join(folder, 'ban'), ANN.did, true);
     list.reload({ isForced: false });
     expect(list.permits(ANN.did)).toBe(false);
-    editAccessList(join(folder, 'ban'), ANN.did, false);
+    await editAccessList(join(folder, 'ban'), ANN.did, false);
     list.reload({ isForced: false });
     expect([list.permits(ANN.did), problems, readdirSync(folder)]).toEqual([true, [], ['ban']]);
   });
 
-  it('an edit of an access list creates a list that only its owner can read, and changes the target of a symbolic link', () => {
+  it('an edit of an access list creates a list that only its owner can read, and changes the target of a symbolic link', async () => {
     const folder = temporaryFolder();
     const [path, link] = [join(folder, 'allow'), join(folder, 'link')];
-    expect(editAccessList(path, ANN.did, true)).toBe(true);
+    expect(await editAccessList(path, ANN.did, true)).toBe(true);
     expect(statSync(path).mode & 0o777).toBe(0o600);
     symlinkSync(path, link);
-    expect(editAccessList(link, BOB.did, true)).toBe(true);
+    expect(await editAccessList(link, BOB.did, true)).toBe(true);
     expect(readFileSync(path, 'utf8')).toBe(`${ANN.did}\n${BOB.did}\n`);
     expect(readdirSync(folder)).toEqual(['allow', 'link']);
   });
 
-  it('an edit of an access list is rejected if the list is invalid or missing, or another edit is in progress', () => {
+  it('an edit of an access list is rejected if the list is invalid or missing, or another edit is in progress', async () => {
     const folder = temporaryFolder();
     const path = join(folder, 'ban');
-    expect(() => editAccessList(path, ANN.did, false)).toThrow(`cannot read the access list ${path}: ENOENT`);
+    await expect(editAccessList(path, ANN.did, false)).rejects.toThrow(`cannot read the access list ${path}: ENOENT`);
     writeFileSync(path, 'nonsense\n');
-    expect(() => editAccessList(path, ANN.did, true)).toThrow('line 1: not a did:key');
+    await expect(editAccessList(path, ANN.did, true)).rejects.toThrow('line 1: not a did:key');
     expect([readFileSync(path, 'utf8'), readdirSync(folder)]).toEqual(['nonsense\n', ['ban']]);
     writeFileSync(`${path}.lock`, '');
-    expect(() => editAccessList(path, ANN.did, true)).toThrow(`${path}.lock exists: another edit is in progress`);
+    await expect(editAccessList(path, ANN.did, true)).rejects.toThrow(
+      `${path}.lock exists: another edit is in progress`,
+    );
     expect(readdirSync(folder)).toEqual(['ban', 'ban.lock']);
   });
 });

@@ -7,15 +7,15 @@ import { temporaryFolder } from '../kit/temporary.ts';
 const LOG_ID = 'ab'.repeat(16);
 const NOW = Date.parse('2030-01-01T00:00:00.000Z');
 
-function newFile(): string {
+async function newFile(): Promise<string> {
   const path = defaultKeyFile(join(temporaryFolder(), 'chambers.db'), LOG_ID);
-  createKeyFile(path, LOG_ID, NOW);
+  await createKeyFile(path, LOG_ID, NOW);
   return path;
 }
 
 describe('a key file', () => {
-  it('a key file is created with mode 0600 and one key for each use', () => {
-    const path = newFile();
+  it('a key file is created with mode 0600 and one key for each use', async () => {
+    const path = await newFile();
     expect(statSync(path).mode & 0o777).toBe(0o600);
     const { keys } = readKeyFile(path, LOG_ID)?.directory() ?? {};
     expect(keys).toMatchObject([
@@ -25,16 +25,16 @@ describe('a key file', () => {
     expect(JSON.stringify(keys)).not.toContain('seed');
   });
 
-  it('a key file that another process has just created is read, and no draft remains', () => {
-    const path = newFile();
+  it('a key file that another process has just created is read, and no draft remains', async () => {
+    const path = await newFile();
     const text = readFileSync(path, 'utf8');
-    expect(createKeyFile(path, LOG_ID, NOW + 1).pins(NOW)).toEqual(readKeyFile(path, LOG_ID)?.pins(NOW));
+    expect((await createKeyFile(path, LOG_ID, NOW + 1)).pins(NOW)).toEqual(readKeyFile(path, LOG_ID)?.pins(NOW));
     expect(readFileSync(path, 'utf8')).toBe(text);
     expect(readdirSync(join(path, '..'))).toHaveLength(1);
   });
 
-  it('a key file is accepted on Windows, which reports the same mode for every file', () => {
-    const path = newFile();
+  it('a key file is accepted on Windows, which reports the same mode for every file', async () => {
+    const path = await newFile();
     chmodSync(path, 0o666);
     const { platform } = process;
     Object.defineProperty(process, 'platform', { value: 'win32' });
@@ -61,8 +61,8 @@ describe('a key file', () => {
       (path) => edit(path, 'null', '"2031-01-01T00:00:00.000Z"'),
       /must have "until": null/,
     ],
-  ])('a key file that %s is rejected in one line, without a seed', (_what, change, expected) => {
-    const path = newFile();
+  ])('a key file that %s is rejected in one line, without a seed', async (_what, change, expected) => {
+    const path = await newFile();
     const [, seed = ''] = /(0x[0-9a-f]{64})/.exec(readFileSync(path, 'utf8')) ?? [];
     change(path);
     let message = '';
@@ -86,28 +86,28 @@ describe('new keys', () => {
   const later = NOW + 1_000;
   const until = NOW + 10_000;
 
-  it('new keys sign from now on, and the directory keeps the former keys with their end', () => {
-    const path = newFile();
+  it('new keys sign from now on, and the directory keeps the former keys with their end', async () => {
+    const path = await newFile();
     const before = readKeyFile(path, LOG_ID);
-    const after = rotateKeyFile(path, { now: later, until });
+    const after = await rotateKeyFile(path, { now: later, until });
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(after.pins(NOW)).toEqual(before?.pins(NOW));
     expect(after.pins(later)).not.toEqual(before?.pins(NOW));
     expect(after.directory().keys.map(({ exp }) => exp)).toEqual([until / 1000, until / 1000, undefined, undefined]);
   });
 
-  it('new keys do not replace a chamber’s pinned key before its end', () => {
-    const path = newFile();
+  it('new keys do not replace a chamber’s pinned key before its end', async () => {
+    const path = await newFile();
     const { receipts = '' } = readKeyFile(path, LOG_ID)?.pins(NOW) ?? {};
-    const keys = rotateKeyFile(path, { now: later, until });
+    const keys = await rotateKeyFile(path, { now: later, until });
     expect(keys.pinned('receipts', receipts, until - 1).thumbprint).toBe(receipts);
     expect(keys.pinned('receipts', receipts, until).thumbprint).toBe(keys.pins(until).receipts);
     expect(keys.pinned('receipts', undefined, later).thumbprint).toBe(keys.pins(later).receipts);
   });
 
-  it('new keys need an existing file', () => {
+  it('new keys need an existing file', async () => {
     const path = join(temporaryFolder(), 'none.json');
-    expect(() => rotateKeyFile(path, { now: NOW, until })).toThrow('not found');
+    await expect(rotateKeyFile(path, { now: NOW, until })).rejects.toThrow('not found');
     expect(existsSync(path)).toBe(false);
   });
 });

@@ -39,7 +39,7 @@ export function describeKeys(open: () => Database | Promise<Database>): void {
 
   it('a log does not start with other keys in its name, and new-keys does not add to these', async () => {
     const { database, first, second } = await logWithKeys(open);
-    createKeyFile(second, readAnyKeyFile(first)?.logId ?? '', Date.now());
+    await createKeyFile(second, readAnyKeyFile(first)?.logId ?? '', Date.now());
     const others =
       /lacks keys of the log .*: copy the key file of the node that has them; if they are lost, run chambers/;
     await expect(startAndStop(database, second)).rejects.toThrow(others);
@@ -73,7 +73,7 @@ export function describeKeys(open: () => Database | Promise<Database>): void {
   it('a log of an earlier release has the keys of its first start', async () => {
     const [database, first, second] = [await open(), newFile(), newFile()];
     await startAndStop(database, first);
-    createKeyFile(second, readAnyKeyFile(first)?.logId ?? '', Date.now());
+    await createKeyFile(second, readAnyKeyFile(first)?.logId ?? '', Date.now());
     await expect(startAndStop(database, second)).rejects.toThrow('lacks keys of the log');
   });
 }

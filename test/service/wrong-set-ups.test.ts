@@ -42,7 +42,7 @@ async function logAndKeys(logId?: string) {
   const store = openSqliteStore(DATABASE_PATH);
   await store.close();
   const SERVICE_KEY_FILE = join(dirname(DATABASE_PATH), 'keys.json');
-  createKeyFile(SERVICE_KEY_FILE, logId ?? store.log.logId, Date.now());
+  await createKeyFile(SERVICE_KEY_FILE, logId ?? store.log.logId, Date.now());
   return { DATABASE_PATH, SERVICE_KEY_FILE };
 }
 

@@ -46,18 +46,21 @@ describe('a list of texts to withhold', () => {
 });
 
 describe('an edit of the list', () => {
-  it('an edit adds each event to the list once, keeps everything else, and creates a missing file', () => {
+  it('an edit adds each event to the list once, keeps everything else, and creates a missing file', async () => {
     const path = join(temporaryFolder(), 'withhold');
     const [first, second] = [
       { stream: 3, eventId: 17 },
       { stream: did, eventId: 2 },
     ];
-    expect(addToWithholdList(path, [first, first], 'law')).toEqual({ added: ['3:17'], listed: [] });
+    expect(await addToWithholdList(path, [first, first], 'law')).toEqual({ added: ['3:17'], listed: [] });
     writeFileSync(path, '# Monday\n3:17 law # order 7');
     const listed = { ...first, reason: 'law', line: 2 };
     const added = [`${did}:2`];
-    expect(addToWithholdList(path, [first, second], 'abuse')).toEqual({ added, listed: [listed] });
+    expect(await addToWithholdList(path, [first, second], 'abuse')).toEqual({ added, listed: [listed] });
     expect(readFileSync(path, 'utf8')).toBe(`# Monday\n3:17 law # order 7\n${did}:2 abuse\n`);
-    expect(addToWithholdList(path, [first, second], 'abuse')).toMatchObject({ added: [], listed: [first, second] });
+    expect(await addToWithholdList(path, [first, second], 'abuse')).toMatchObject({
+      added: [],
+      listed: [first, second],
+    });
   });
 });

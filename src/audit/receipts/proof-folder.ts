@@ -22,7 +22,7 @@ export class ProofFolder {
   async keepEvidence(name: string, content: object): Promise<string> {
     const text = `${JSON.stringify(content, null, 2)}\n`;
     const file = join(this.#path, `evidence-${name}-${hashOf(text)}.json`);
-    makeFolder(this.#path);
+    await makeFolder(this.#path);
     await replaceFile(file, text);
     return file;
   }
@@ -33,7 +33,7 @@ export class ProofFolder {
     if (proved === undefined) return undefined;
     const text = `${JSON.stringify(proof, null, 2)}\n`;
     const file = join(this.#path, `${proof.kind}-${hashOf(text)}.json`);
-    makeFolder(this.#path);
+    await makeFolder(this.#path);
     await replaceFile(file, text);
     return { file, sentence: proved.sentence };
   }

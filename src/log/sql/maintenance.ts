@@ -45,7 +45,7 @@ export async function renewLog(log: WritableLog, renewal: Renewal): Promise<Rene
     await log.query(upsert(CHECKPOINTS, 'VALUES ($1, $2, $3)'), [former.logId, former.size, former.note]);
   }
   await log.allowAppends(true);
-  prepare?.();
+  await prepare?.();
   await log.commit();
   return renewed;
 }

@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { rmSync } from 'node:fs';
 import { storedLeaf } from '../../crypto/stub.ts';
-import { createFileSync } from '../../files/durable-file.ts';
+import { createFile } from '../../files/durable-file.ts';
 import { toHex } from '../../vocabulary/values.ts';
 import { fsck } from '../sql/fsck.ts';
 import { type SqlTransaction, toStream } from '../sql/sql.ts';
@@ -31,7 +31,7 @@ export async function repairTail(path: string): Promise<TailRepair> {
     if (firstFaults.size === 0) return { removed: 0, removedTo };
     const first = Math.min(...firstFaults.values());
     const rows = await foreignTail(log, first, firstFaults);
-    removedTo = save(`${path}.removed-${first}.ndjson`, rows);
+    removedTo = await save(`${path}.removed-${first}.ndjson`, rows);
     await removeFrom(log, first);
     await log.commit();
     return { removed: rows.length, removedTo };
@@ -80,13 +80,13 @@ async function foreignTail(
 }
 
 /** Writes the rows to a durable file before they are removed. */
-function save(path: string, rows: readonly StoredRow[]): string {
+async function save(path: string, rows: readonly StoredRow[]): Promise<string> {
   const lines = rows.map(({ position, chamber_id, account, event_id, line, signature, nodes }) => {
     const text = isUtf8(line) ? line.toString() : null;
     const blobs = { line: toHex(line), signature: signature && toHex(signature), nodes: nodes && toHex(nodes) };
     return `${JSON.stringify({ position, chamber_id, account, event_id, text, ...blobs })}\n`;
   });
-  createFileSync(path, lines.join(''), { mode: 0o600 });
+  await createFile(path, lines.join(''), { mode: 0o600 });
   return path;
 }
 

@@ -37,8 +37,9 @@ interface Node {
 it('a leader that wakes from a freeze sends nothing', { timeout: 2 * TIMEOUT_MS }, async () => {
   const databaseUrl = await temporaryPostgres();
   const [keyFile, clock] = [join(temporaryFolder(), 'keys.json'), clockOfYesterday()];
-  const keys = (logId: string) => createKeyFile(keyFile, logId, clock.read());
-  const service = new TestService({ store: await openStore(databaseUrl), clock, keys });
+  const store = await openStore(databaseUrl);
+  const keys = await createKeyFile(keyFile, store.log.logId, clock.read());
+  const service = new TestService({ store, clock, keys: () => keys });
   for (let chamber = 0; chamber < CHAMBERS; chamber++) await playChamber(service);
   const chain = await startDevChain({ logger: recordingLogger([]) });
   atEnd(() => chain.stop());

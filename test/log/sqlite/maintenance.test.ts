@@ -144,7 +144,7 @@ describe('backup', () => {
     expect(logId).not.toBe(copiedFrom);
     await running.stop();
 
-    copyKeyFileForLog(defaultKeyFile(path, copiedFrom), defaultKeyFile(target, logId), logId);
+    await copyKeyFileForLog(defaultKeyFile(path, copiedFrom), defaultKeyFile(target, logId), logId);
     const restored = await run({ DATABASE_PATH: target }, running.clock);
     expect(restored.service.forum.store.log.logId).toBe(logId);
     const stream = `/chambers/${id}/stream`;
