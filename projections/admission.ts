@@ -29,7 +29,6 @@ export function needsProvenWallet(admission: Admission | null): boolean {
   return admission?.provenWallets === true || admission?.token !== undefined;
 }
 
-/** Returns the rules that the candidate does not satisfy. */
 export function unmetRules({ admission }: AdmissionState, { did, walletProven }: Candidate): readonly AdmissionRule[] {
   const unmet: AdmissionRule[] = [];
   if (admission?.dids?.includes(did) === false) unmet.push('dids');

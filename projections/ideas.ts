@@ -63,7 +63,6 @@ export function lacksText({ withheldTexts, name, description }: Idea): boolean {
   return withheldTexts.some((text) => (text === 'name' ? name === WITHHELD_TEXT : description === ''));
 }
 
-/** Returns the idea after a member has taken a stance. */
 export function ideaWithStance(idea: Idea, taken: StanceTaken): Idea {
   const before = idea.stances.findIndex(({ turnOrder }) => turnOrder === taken.turnOrder);
   return { ...idea, stances: before < 0 ? [...idea.stances, taken] : idea.stances.with(before, taken) };

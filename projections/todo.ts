@@ -63,7 +63,6 @@ export interface Todo {
   readonly changesAt: Millis;
 }
 
-/** The result of the admission rules for one agent. */
 export interface OwnAdmission {
   /** Why the agent may not join, and how to satisfy the rules; null if it may join. */
   readonly problem: string | null;
@@ -115,12 +114,12 @@ export function seatsDue(
   return { seats, changesAt: nextClockChange(state, now) };
 }
 
-/** What the agent must do in a chamber at `now`; null while the chamber waits for others. */
 export interface Duty {
   readonly must: Exclude<Must, 'wait'>;
   readonly turnBeganAt: Millis | null;
 }
 
+/** Returns null while the chamber waits for others. */
 export function dutyOf(membership: ChamberTurns & Pick<Membership, 'member'>, now: Millis): Duty | null {
   const { phase, state, current } = positionAt(membership, now);
   const turn = current !== null && current.turnOrder === membership.member.turnOrder ? current : null;
@@ -132,7 +131,6 @@ interface TodoContext {
   readonly now: Millis;
   readonly membersMax: number;
   readonly isRetired?: boolean;
-  /** The result of the admission rules for the agent, in LOBBY. */
   readonly admission?: OwnAdmission | undefined;
   /** Whether the agent has an idea in the chamber that is not withdrawn. Matters only in the agent's turn. */
   readonly hasIdea?: boolean;

@@ -162,7 +162,6 @@ function missedByAll(state: TurnState, at: Millis): readonly number[] {
   return state.members.map((_, turnOrder) => missedBefore(state, turnOrder, runs));
 }
 
-/** Returns the turns after the turn holder passes at `at`. */
 export function afterPass(state: TurnState, at: Millis): Turns {
   const turn = turnAt(state, at);
   if (turn === null) throw new Error(`no turn to pass in chamber ${state.chamberId}`);

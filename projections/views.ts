@@ -2,6 +2,7 @@
 import {
   type Admission,
   type Allocation,
+  byDeadline,
   type Deadlines,
   type Hex,
   type Millis,
@@ -206,13 +207,7 @@ export function timeView(at: Millis | null): string | null {
 }
 
 export function deadlinesView(deadlines: ChamberState['deadlines']): Deadlines {
-  return {
-    lobbyDeadline: toTimestamp(deadlines.lobbyDeadline),
-    proposalDeadline: toTimestamp(deadlines.proposalDeadline),
-    debateDeadline: toTimestamp(deadlines.debateDeadline),
-    allocateCommitDeadline: toTimestamp(deadlines.allocateCommitDeadline),
-    allocateRevealDeadline: toTimestamp(deadlines.allocateRevealDeadline),
-  };
+  return byDeadline((name) => toTimestamp(deadlines[name]));
 }
 
 /** The phases that have an end, in order. */

@@ -16,7 +16,8 @@ const REMEMBERED_MAX = 10_000;
 
 interface Address {
   running: number;
-  readonly kinds: Readonly<Record<RequestKind, { running: number /** Consecutive. */; timeouts: number }>>;
+  /** `timeouts` counts the consecutive timeouts up to now. */
+  readonly kinds: Readonly<Record<RequestKind, { running: number; timeouts: number }>>;
 }
 
 export class AddressLimits {

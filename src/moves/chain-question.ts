@@ -18,9 +18,7 @@ export interface BalanceQuestion {
   readonly block: BlockReference | null;
 }
 
-/**
- * Asks whether a deployed or counterfactual contract wallet accepts the signature of one of the hashes (EIP-1271, ERC-6492).
- */
+/** Asks whether a deployed or counterfactual contract wallet accepts the signature of one of the hashes (EIP-1271, ERC-6492). */
 export interface SignatureQuestion {
   readonly kind: 'signature';
   readonly wallet: string;

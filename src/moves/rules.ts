@@ -28,7 +28,7 @@ export function requirePhase({ state, now }: DecisionContext, ...expected: reado
   throw new ForumError('FORUM_ERR_PHASE', `expected phase ${expected.join(' or ')}, actual phase ${actual}${until}`);
 }
 
-/** Why no move is accepted after the reveal phase. */
+/** Returns why no move is accepted after the reveal phase. */
 function reasonOfEnd(state: ChamberState): string {
   if (!lacksMembers(state)) return 'the chamber is being committed';
   return `the chamber did not go ahead: ${state.members.length} of at least ${state.minMembers} members had joined when LOBBY ended`;
@@ -70,10 +70,8 @@ export function requireIdea({ chamberId, ideas }: ChamberState, ideaId: string):
  */
 export function requireOwnIdea({ state, did }: DecisionContext, ideaId: string, act: string): Idea {
   const idea = requireIdea(state, ideaId);
-  if (idea.creatorDid !== did) {
-    const detail = `only the proposer of ${ideaId} may ${act} it: ${idea.creatorDid}`;
-    throw new ForumError('FORUM_ERR_FORBIDDEN', detail);
-  }
+  if (idea.creatorDid !== did)
+    throw new ForumError('FORUM_ERR_FORBIDDEN', `only the proposer of ${ideaId} may ${act} it: ${idea.creatorDid}`);
   requireNotWithdrawn(idea);
   return idea;
 }

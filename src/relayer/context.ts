@@ -163,13 +163,6 @@ export class Stopwatches {
     return this.#clock() - (this.#startedAt.get(key) ?? 0);
   }
 
-  /** Whether the stopwatch was started less than `millis` ago; otherwise stops it. */
-  isWithin(key: string, millis: Millis): boolean {
-    if (this.#startedAt.has(key) && this.elapsed(key) < millis) return true;
-    this.stop(key);
-    return false;
-  }
-
   stop(...keys: readonly string[]): void {
     for (const key of keys) this.#startedAt.delete(key);
   }

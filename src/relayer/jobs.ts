@@ -77,9 +77,7 @@ export function transactionsOf({ state }: ClosedChamber): readonly RecordedTrans
   return [...commitSubmitted, ...[...deployments.values()].flatMap(({ submitted }) => submitted)];
 }
 
-/**
- * Whether an outcome was recorded, but neither its transaction nor a later one is in a block any more. `nonce` is the first unused nonce.
- */
+/** Whether neither the recorded outcome's transaction nor a later one is in a block any more. `nonce` is the first unused nonce. */
 export function isLost({ submitted, outcome }: Job, nonce: number): boolean {
   const done = submitted.findIndex(({ txHash }) => txHash === outcome?.txHash);
   return done >= 0 && submitted.slice(done).every((transaction) => transaction.nonce >= nonce);

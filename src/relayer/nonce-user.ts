@@ -8,7 +8,6 @@ import { isRejection, type Rpc } from './rpc.ts';
 export class HighestNonces {
   readonly #highest = new Map<Address, number>();
 
-  /** Returns the highest nonce reported until now. */
   observe(account: Address, nonce: number): number {
     const highest = Math.max(nonce, this.#highest.get(account) ?? 0);
     this.#highest.set(account, highest);

@@ -104,7 +104,6 @@ function endpointOf(rpcUrl: string) {
   };
 }
 
-/** Returns the part unchanged if its percent-encoding is invalid. */
 function decode(part: string): string {
   try {
     return decodeURIComponent(part);

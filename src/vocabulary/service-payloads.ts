@@ -1,7 +1,6 @@
 // The payloads of service events, which the service writes after the reveal deadline, outside the Merkle tree.
 import type { Hex } from './values.ts';
 
-/** A transaction recorded in the log. */
 export interface RecordedTransaction {
   readonly chainId: number;
   readonly nonce: number;
