@@ -39,10 +39,8 @@ export class LogDestination {
 
   write(line: string): void {
     const bytes = Buffer.from(line);
-    if (
-      this.#isGone ||
-      (this.#retry !== undefined && this.#waitingBytes + bytes.length > this.#options.bufferBytesMax)
-    ) {
+    const isFull = this.#retry !== undefined && this.#waitingBytes + bytes.length > this.#options.bufferBytesMax;
+    if (this.#isGone || isFull) {
       this.#lost++;
       return;
     }

@@ -27,15 +27,8 @@ export function openOwnLog(settings: LogSettings): OwnLog {
 
 /** Formats one of pino's lines as `time LEVEL message  name=value …`, followed by the stack of an error. */
 export function prettyLine(line: string): string {
-  const {
-    time,
-    level,
-    msg,
-    err,
-    pid: _,
-    hostname: __,
-    ...rest
-  } = JSON.parse(line) as Readonly<Record<string, unknown>>;
+  const entry = JSON.parse(line) as Readonly<Record<string, unknown>>;
+  const { time, level, msg, err, pid: _, hostname: __, ...rest } = entry;
   const label = (levels.labels[Number(level)] ?? '').toUpperCase().padEnd(5);
   const values = Object.entries(rest).map(([name, value]) => `  ${name}=${visibleLine(asText(value))}`);
   const { stack } = (err ?? {}) as { readonly stack?: string };

@@ -77,10 +77,8 @@ const EVENT_LOOPS: Readonly<Record<string, { readonly js: string; readonly py: s
 
 function exampleTarget(path: string, parameters: readonly Parameter[]): string {
   const examples = parameters.filter(({ example }) => example !== undefined);
-  const filled = examples.reduce(
-    (text, { name, example }) => text.replace(`:${name}`, String(example)),
-    path.replace('{.+}', ''),
-  );
+  let filled = path.replace('{.+}', '');
+  for (const { name, example } of examples) filled = filled.replace(`:${name}`, String(example));
   const query = examples.filter(({ name, in: location }) => location === 'query' && name !== 'log');
   return query.length === 0 ? filled : `${filled}?${query.map(({ name, example }) => `${name}=${example}`).join('&')}`;
 }

@@ -21,7 +21,6 @@ const CALLERS_MAX = 100_000;
  */
 export class RateLimit {
   readonly #interval: Millis;
-  readonly #slack: Millis;
   readonly #fillTime: Millis;
   readonly #callersMax: number;
   readonly #clock: () => Millis;
@@ -34,7 +33,6 @@ export class RateLimit {
   constructor({ perSecond, burst }: RateLimits, clock = performance.now.bind(performance), callersMax = CALLERS_MAX) {
     this.#interval = 1000 / perSecond;
     this.#fillTime = this.#interval * burst;
-    this.#slack = this.#fillTime - this.#interval;
     this.#callersMax = callersMax;
     this.#clock = clock;
     this.#rotateAt = clock() + this.#fillTime;
@@ -48,7 +46,8 @@ export class RateLimit {
   }
 
   wait(caller: string): Millis {
-    return Math.max(0, this.#fullAt(caller) - this.#slack - this.#clock());
+    const slack = this.#fillTime - this.#interval;
+    return Math.max(0, this.#fullAt(caller) - slack - this.#clock());
   }
 
   /** Takes tokens or fractions of tokens, even from an empty bucket: the caller then waits longer. */

@@ -131,26 +131,18 @@ interface TranscriptContext extends Pick<ChamberState, 'chamberId' | 'ends' | 'e
   readonly polls: ReadonlyMap<string, StanceCounts>;
 }
 
-function transcriptContext({
-  chamberId,
-  ends,
-  endedBy,
-  lastEventId,
-  members,
-  creatorDid,
-  ideas,
-}: ChamberState): TranscriptContext {
-  const names = new Map([[creatorDid, 'creator'], ...members.map((did, turn) => [did, `A${turn + 1}`] as const)]);
+function transcriptContext(state: ChamberState): TranscriptContext {
+  const { chamberId, ends, endedBy, lastEventId, ideas } = state;
+  const members = state.members.map((did, turn) => [did, `A${turn + 1}`] as const);
+  const polled = ideas.filter(({ stances }) => stances.length > 0);
   return {
     chamberId,
     ends,
     endedBy,
     lastEventId,
-    names,
+    names: new Map([[state.creatorDid, 'creator'], ...members]),
     tickers: new Map(ideas.map((idea) => [idea.ideaId, idea.ticker])),
-    polls: new Map(
-      ideas.filter(({ stances }) => stances.length > 0).map((idea) => [idea.ideaId, stanceCounts(idea)] as const),
-    ),
+    polls: new Map(polled.map((idea) => [idea.ideaId, stanceCounts(idea)])),
   };
 }
 

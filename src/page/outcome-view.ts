@@ -82,14 +82,10 @@ function ideas(model: ChamberModel, outcome: OutcomeView): readonly Child[] {
   };
   const list = (listed: readonly OutcomeIdea[]) => table(listed.map(row));
   const byShare = shownRows(model, outcome.ideas).toSorted((a, b) => b.totalBps - a.totalBps);
-  const abstained = h(
-    'tr',
-    { class: 'abstained' },
-    h('th', { scope: 'row' }, 'Abstained'),
-    ...share(outcome.abstainedBps, whole, [{ size: outcome.abstainedBps, class: 'cnone' }]),
-    h('td', {}),
-    h('td', {}),
-  );
+  const { abstainedBps } = outcome;
+  const shareAbstained = share(abstainedBps, whole, [{ size: abstainedBps, class: 'cnone' }]);
+  const abstainedHead = h('th', { scope: 'row' }, 'Abstained');
+  const abstained = h('tr', { class: 'abstained' }, abstainedHead, ...shareAbstained, h('td', {}), h('td', {}));
   const [first, ...rest] = folded(byShare, { noun: 'idea', isKept: ({ graduated }) => graduated, list });
   const label = 'Ideas by share of the allocations';
   const shares = withRow(first as Element, abstained);

@@ -133,10 +133,8 @@ function isSameTurn(last: ChamberEvent, event: ChamberEvent, model: ChamberModel
 
 function turnView(turn: Turn, model: TranscriptModel, isContinued: boolean): Element {
   const [{ did, ts }] = turn;
-  const speaker =
-    did === null
-      ? h('span', { class: 'agent' }, h('b', { class: 'dot cnone', 'aria-hidden': 'true' }, 'R'), 'Relayer')
-      : agent(did, model);
+  const dot = h('b', { class: 'dot cnone', 'aria-hidden': 'true' }, 'R');
+  const speaker = did === null ? h('span', { class: 'agent' }, dot, 'Relayer') : agent(did, model);
   const at = time(instantOf(ts), model.state.ends.lobbyDeadline);
   const head = h('header', {}, speaker, h('span', { class: 'at' }, at));
   const entries = turn.map((event) => entry(event, model));

@@ -28,11 +28,8 @@ export async function openResponse(
   const onData = () => {
     clearTimeout(silence);
     if (silenceMillisMax === undefined) return;
-    silence = setTimeout(
-      link.abort,
-      timerMillis(silenceMillisMax),
-      new Error(`silent for ${silenceMillisMax / 1000} s`),
-    );
+    const error = new Error(`silent for ${silenceMillisMax / 1000} s`);
+    silence = setTimeout(link.abort, timerMillis(silenceMillisMax), error);
   };
   const close = () => {
     clearTimeout(silence);
