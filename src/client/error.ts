@@ -55,6 +55,7 @@ export class ClientError extends Error implements ErrorData {
   readonly history: ErrorData['history'];
   readonly retryAfterSeconds: ErrorData['retryAfterSeconds'];
   readonly failedRules: ErrorData['failedRules'];
+  readonly mayBeAccepted: ErrorData['mayBeAccepted'];
 
   constructor(code: ClientErrorCode, detail: string, { cause, ...data }: ClientErrorOptions = {}) {
     super(detail, { cause });

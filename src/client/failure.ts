@@ -35,11 +35,8 @@ export function readFailure({ clock, ...service }: Service, response: OpenRespon
   if (code === undefined || typeof detail !== 'string') return foreignFailure(service, response, requestedMillis);
   const retryAfterSeconds = requestedMillis === undefined ? undefined : requestedMillis / 1_000;
   const options = { status, retryAfterSeconds, ...errorDataOf(members) };
-  return {
-    error: new ClientError(code, detail.slice(0, DETAIL_CHARS_MAX), options),
-    isUnknown: false,
-    requestedMillis,
-  };
+  const error = new ClientError(code, detail.slice(0, DETAIL_CHARS_MAX), options);
+  return { error, isUnknown: error.mayBeAccepted === true, requestedMillis };
 }
 
 /**
@@ -88,7 +85,7 @@ function urlHint(baseUrl: string, status: number, headers: OpenResponse['headers
 
 /** Returns the valid members. Omits `retryAfter`, because the Retry-After header may be a gateway's. */
 function errorDataOf(members: Readonly<Record<string, unknown>>): ErrorData {
-  const { step, expected, serviceTime, head, history, failedRules } = members;
+  const { step, expected, serviceTime, head, history, failedRules, mayBeAccepted } = members;
   return {
     step: SIGNATURE_STEPS.find((known) => known === step),
     ...(isExpected(expected) && { expected }),
@@ -96,6 +93,7 @@ function errorDataOf(members: Readonly<Record<string, unknown>>): ErrorData {
     ...(Number.isSafeInteger(head) && { head: head as number }),
     ...(isHistory(history) && { history }),
     ...(Array.isArray(failedRules) && { failedRules: ADMISSION_RULES.filter((rule) => failedRules.includes(rule)) }),
+    ...(mayBeAccepted === true && { mayBeAccepted }),
   };
 }
 

@@ -108,7 +108,7 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     detail: 'internal error',
   },
   FORUM_ERR_UNAVAILABLE: {
-    when: 'the log cannot be written at the moment, or the service is busy or stopping; nothing was accepted',
+    when: 'the log cannot be written at the moment, or the service is busy or stopping; nothing was accepted, unless `mayBeAccepted` is true',
     remedy: 'wait for `retryAfter` seconds (the Retry-After header), then send the same bytes again',
     detail: 'the log cannot be written at the moment, retry',
     members: { retryAfter: 1 },

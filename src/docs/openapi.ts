@@ -148,7 +148,14 @@ const ERROR_MEMBERS: Readonly<Partial<Record<ErrorCode, Schemas>>> = {
     },
   },
   FORUM_ERR_RATE: { retryAfter: RETRY_AFTER },
-  FORUM_ERR_UNAVAILABLE: { retryAfter: RETRY_AFTER },
+  FORUM_ERR_UNAVAILABLE: {
+    retryAfter: RETRY_AFTER,
+    mayBeAccepted: {
+      type: 'boolean',
+      enum: [true],
+      description: 'the move may be in the log: only the same bytes can be sent again without a second effect',
+    },
+  },
 };
 
 function serviceTime(when: string): Schema {

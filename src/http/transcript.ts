@@ -107,7 +107,7 @@ export const transcriptRoute = getRoute({
     requireQuery(c.req.url, ['after', 'maxBytes']);
     const { lastEventId } = state;
     const after = parseCursor('after', c.req.query('after')) ?? 0;
-    requireWithin(lastEventId, after);
+    requireWithin('after', after, lastEventId);
     const maxBytes = parseInteger('maxBytes', c.req.query('maxBytes'), TRANSCRIPT_BYTES) ?? TRANSCRIPT_BYTES.fallback;
     const accept = header(c, 'accept');
     const isJson = accepts(accept, 'application/json') && !accepts(accept, 'text/markdown');

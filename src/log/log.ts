@@ -109,7 +109,8 @@ export interface EventLog {
 
   /**
    * Writes the batch in one transaction. When the promise resolves, the batch and everything that the result reports are durable. Throws
-   * FORUM_ERR_UNAVAILABLE if nothing was written, or if a database server stopped responding: then all or nothing was written.
+   * FORUM_ERR_UNAVAILABLE if nothing was written, or, with `mayBeAccepted`, if a database server stopped responding: then all or nothing was
+   * written.
    */
   append(batch: AppendBatch): Promise<AppendResult>;
   /** Whether the log probably contains the signature. A wrong result costs only time. */

@@ -188,9 +188,10 @@ function kindOf(c: Context): 'socket' | 'source' | 'pages' {
 
 /** Returns the cursor of a request. Throws FORUM_ERR_VALIDATION, or FORUM_ERR_CONFLICT for a well-formed cursor of another log. */
 function readCursor(c: Context, logId: string, lastEventId: number): number | undefined {
-  const after = parseCursor(...cursorText(c));
+  const [name, text] = cursorText(c);
+  const after = parseCursor(name, text);
   requireLog(c, logId);
-  requireWithin(lastEventId, after);
+  requireWithin(name, after, lastEventId);
   return after;
 }
 

@@ -59,12 +59,15 @@ export interface ErrorData {
   readonly retryAfterSeconds?: number | undefined;
   /** The chamber's admission rules that the caller does not meet. */
   readonly failedRules?: readonly AdmissionRule[] | undefined;
+  /** The move may be in the log, because the database did not confirm or reject it. Absent if nothing was accepted. */
+  readonly mayBeAccepted?: true | undefined;
 }
 
 /** Returns the data as members of a response body. JSON omits undefined members. */
 export function toMembers(data: ErrorData) {
-  const { step, expected, serviceTime, head, history, retryAfterSeconds: retryAfter, failedRules } = data;
-  return { step, expected, serviceTime, head, history, retryAfter, failedRules };
+  const { retryAfterSeconds: retryAfter, ...others } = data;
+  const { step, expected, serviceTime, head, history, failedRules, mayBeAccepted } = others;
+  return { step, expected, serviceTime, head, history, retryAfter, failedRules, mayBeAccepted };
 }
 
 export interface ErrorBody extends Partial<ReturnType<typeof toMembers>> {
@@ -82,6 +85,7 @@ export class ForumError extends Error implements ErrorData {
   readonly history: ErrorData['history'];
   readonly retryAfterSeconds: ErrorData['retryAfterSeconds'];
   readonly failedRules: ErrorData['failedRules'];
+  readonly mayBeAccepted: ErrorData['mayBeAccepted'];
 
   constructor(code: ErrorCode, detail: string, { cause, ...data }: ErrorData & { readonly cause?: unknown } = {}) {
     // Any client can cause such an error, and a stack trace would cost more than everything else in a rejected request.

@@ -18,13 +18,13 @@ export function parseCursor(name: string, text: string | undefined): number | un
   if (text === undefined) return undefined;
   const cursor = Number(text);
   if (NATURAL.test(text) && Number.isSafeInteger(cursor)) return cursor;
-  throw invalid(`${name}: must be a non-negative integer`);
+  throw invalid(`${name}: must be an integer from 0 to ${withCommas(Number.MAX_SAFE_INTEGER)}`);
 }
 
-/** Rejects a cursor beyond the last event, `head`. Throws FORUM_ERR_VALIDATION. */
-export function requireWithin(head: number, after: number | undefined): void {
+/** Rejects the cursor in the parameter or header `name` if it is beyond the last event, `head`. Throws FORUM_ERR_VALIDATION. */
+export function requireWithin(name: string, after: number | undefined, head: number): void {
   if (after === undefined || after <= head) return;
-  throw invalid(`after: ${after} is beyond the head of the log, which is ${head}`, { head });
+  throw invalid(`${name}: ${after} is beyond the head of the log, which is ${head}`, { head });
 }
 
 /** Rejects unknown and repeated query parameters. Throws FORUM_ERR_VALIDATION. */

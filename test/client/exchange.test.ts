@@ -29,6 +29,24 @@ describe('a lost response', () => {
     expect(asOfEventId).toBe(2);
   });
 
+  it('a service that cannot confirm a move gets the same bytes again, beyond the patience', async () => {
+    const bodies: RequestInit[] = [];
+    const unconfirmed = { error: 'FORUM_ERR_UNAVAILABLE', detail: 'the log cannot be reached', mayBeAccepted: true };
+    const fetchUnconfirmed = async (url: string, init: RequestInit) => {
+      const response = await fetch(url, init);
+      if (!url.endsWith('/join')) return response;
+      bodies.push(init);
+      return bodies.length > 2 ? response : Response.json(unconfirmed, { status: 503 });
+    };
+    const agent = await newAgent(live, { fetch: fetchUnconfirmed, patienceMillis: 0 });
+    const { chamberId } = await agent.createChamber(newChamber(live.now()));
+    expect(await agent.joinChamber(chamberId)).toEqual({ ok: true, turnOrder: 0 });
+    expect(new Set(bodies.map(({ headers }) => new Headers(headers).get('Signature'))).size).toBe(1);
+    expect(bodies).toHaveLength(3);
+    const { asOfEventId } = await live.forum.merklePreview(chamberId);
+    expect(asOfEventId).toBe(2);
+  });
+
   it('a request whose response was lost ends with the signal’s reason', async () => {
     const agent = await newAgent(live, { fetch: fetchLosingMoves });
     const call = new AbortController();

@@ -82,7 +82,8 @@ python(
   SLOW,
   async () => {
     const gateway = respond(502, 'bad gateway');
-    const { url, sent } = await service([...Array.from({ length: 40 }, () => gateway), portal, passed]);
+    const unconfirmed = respond(503, { error: 'FORUM_ERR_UNAVAILABLE', detail: 'no response', mayBeAccepted: true });
+    const { url, sent } = await service([unconfirmed, ...Array.from({ length: 39 }, () => gateway), portal, passed]);
     const program = `${SHORT_BACKOFF}print(outcome(lambda: Agent(sys.argv[1], bytes(32), patience=0.1).pass_turn(1)))`;
     expect(await runPython(program, [url])).toBe("{'eventId': 7}\n");
     expect(sent).toHaveLength(42);

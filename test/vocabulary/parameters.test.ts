@@ -18,7 +18,7 @@ describe('a path or query parameter', () => {
   it.each(NEITHER_ID_NOR_CURSOR)('%j is not a cursor', (text) => {
     expect(outcomeOf(() => parseCursor('after', text))).toMatchObject({
       code: 'FORUM_ERR_VALIDATION',
-      detail: 'after: must be a non-negative integer',
+      detail: 'after: must be an integer from 0 to 9,007,199,254,740,991',
     });
   });
 

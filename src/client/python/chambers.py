@@ -105,6 +105,8 @@ class ChamberError(Exception):
         """For FORUM_ERR_HISTORY: an event, the leaf that the agent saw, and the service's leaf. The service has shown two histories."""
         self.failed_rules = members.get("failedRules")
         """The admission rules of the chamber that the agent fails."""
+        self.may_be_accepted = members.get("mayBeAccepted") is True
+        """Whether the move may be in the log although the service was unavailable: only the same bytes are safe to send again."""
         self.retry_after: Optional[float] = None
         """Seconds to wait before the next attempt, if the response requests it (Retry-After)."""
 
@@ -507,7 +509,7 @@ class Reader:
             return self._foreign(cause.code, cause.headers)
         self._note_contact(cause.headers)
         error.retry_after = requested if "Retry-After" in cause.headers else None
-        return _Failure(error, False, requested)
+        return _Failure(error, error.may_be_accepted, requested)
 
     def _foreign(self, status: int, headers: Any) -> _Failure:
         """Classifies a response that is not from the service. If the service has responded before, this is an outage; otherwise the URL is most

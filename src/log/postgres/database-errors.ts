@@ -92,6 +92,14 @@ export function logUnavailable(cause?: unknown): ForumError {
   return unavailable(`the log cannot be ${can} at the moment (${reasonOf(cause)}), retry`, cause);
 }
 
+/** Adds to an error for callers that the log may have accepted the request. */
+export function withDoubt(error: unknown): unknown {
+  if (!(error instanceof ForumError)) return error;
+  const { code, message, retryAfterSeconds, cause } = error;
+  const detail = `${message}; the request may have been accepted`;
+  return new ForumError(code, detail, { retryAfterSeconds, mayBeAccepted: true, cause });
+}
+
 /** Names no host, user or table, because any client may read the reason. */
 function reasonOf(cause: unknown): string {
   if (cause instanceof NotWritable) return 'the database is read-only';

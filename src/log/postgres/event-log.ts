@@ -9,7 +9,7 @@ import type { StreamId } from '../stream-id.ts';
 import { Appender } from './append.ts';
 import type { Connections } from './connections.ts';
 import type { DatabaseClock } from './database-clock.ts';
-import { logUnavailable } from './database-errors.ts';
+import { failureOf, logUnavailable, OtherLog, withDoubt } from './database-errors.ts';
 import { lookUp } from './look-up.ts';
 import type { PostgresNodes } from './nodes.ts';
 import { placeLines } from './places.ts';
@@ -37,12 +37,21 @@ export class PostgresEventLog extends SqlEventLog {
 
   async append(batch: AppendBatch): Promise<AppendResult> {
     const { writes, nodes, seen, onOutdated } = this.#parts;
-    const append = this.#appender.begin(batch);
+    const begun = this.#appender.begin(batch);
+    let mayBeWritten = false;
+    const append: typeof begun = async (client, isRepeated) => {
+      try {
+        return await begun(client, isRepeated);
+      } catch (error) {
+        mayBeWritten ||= !(error instanceof OtherLog) && failureOf(error) !== 'rolled back';
+        throw error;
+      }
+    };
     const isWrite = batch.entries.length + (batch.registrations?.length ?? 0) > 0;
     const appending = isWrite ? writes.run(append) : writes.connections.run((client) => append(client));
     const result = await appending.catch((error: unknown) => {
       nodes.giveUp(batch.entries);
-      throw error;
+      throw isWrite && mayBeWritten ? withDoubt(error) : error;
     });
     const { conflicts, found, isOutdated = false } = result;
     // Otherwise the moves would be decided against the same states again.

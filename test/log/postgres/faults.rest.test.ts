@@ -86,6 +86,27 @@ describe('a cut connection', () => {
   });
 });
 
+describe('a commit without confirmation', () => {
+  it('only the error of a move that may be in the log says so, and the same bytes get its first response', {
+    timeout: 120_000,
+  }, async () => {
+    const proxy = await openProxy(await temporaryPostgres());
+    const service = new TestService({ store: await openStore(proxy.url) });
+    const { id, debate } = await inDebate(service);
+    const [unconfirmed, notSent] = [debate('unconfirmed'), debate('not sent')];
+    proxy.loseAfter('unconfirmed');
+    expect(await service.send(unconfirmed)).toMatchObject({
+      status: 503,
+      body: { error: 'FORUM_ERR_UNAVAILABLE', detail: expect.stringContaining('may have been'), mayBeAccepted: true },
+    });
+    const rejected = await service.send(notSent);
+    expect([rejected.status, rejected.body.mayBeAccepted]).toEqual([503, undefined]);
+    proxy.restore();
+    for (let sent = 0; sent < 2; sent++) expect((await service.send(unconfirmed)).status).toBe(200);
+    expect(await commentsOf(service, id)).toEqual(['unconfirmed']);
+  });
+});
+
 describe('a killed server', () => {
   it('a server that is killed and restarted has every accepted move once, and the nodes continue', {
     timeout: 120_000,
@@ -252,14 +273,23 @@ const ANN = 'did:key:zAnn';
 const NONE: AppendResult = { conflicts: new Map(), found: new Map() };
 const END_WAITING = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
 
-/** A TCP proxy that cuts every connection at the n-th chunk of data from now on, before or after forwarding it. */
+/**
+ * A TCP proxy that cuts every connection at the n-th chunk of data from now on, before or after forwarding it; or after it has forwarded a
+ * text, and then accepts no connection until `restore`.
+ */
 async function openProxy(target: string) {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
   let left = Number.POSITIVE_INFINITY;
   let isForwarded = true;
   let cuts = 0;
+  let lost: Buffer | undefined;
+  let isAway = false;
   const pass = (to: Socket) => (data: Buffer) => {
+    if (lost !== undefined && data.includes(lost)) {
+      isAway = true;
+      left = 0;
+    }
     const isCut = left-- === 0;
     if (!isCut || isForwarded) to.write(data);
     if (!isCut) return;
@@ -270,6 +300,7 @@ async function openProxy(target: string) {
     });
   };
   const server = createServer((near) => {
+    if (isAway) return void near.destroy();
     const far = connect(Number(port), hostname);
     for (const socket of [near, far]) {
       sockets.add(socket);
@@ -291,5 +322,13 @@ async function openProxy(target: string) {
     left = piece;
     isForwarded = forwards;
   };
-  return { url: url.href, cutAt, cuts: () => cuts };
+  const loseAfter = (text: string) => {
+    isForwarded = true;
+    lost = Buffer.from(text);
+  };
+  const restore = () => {
+    lost = undefined;
+    isAway = false;
+  };
+  return { url: url.href, cutAt, loseAfter, restore, cuts: () => cuts };
 }
