@@ -6,7 +6,7 @@ import { type ErrorCode, ForumError } from '../vocabulary/errors.ts';
 export const CORS_HEADERS = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Expose-Headers':
-    'Log-Id, ETag, Stream-End, Retry-After, Allow, Date, X-Request-Id, Content-Digest, Event, Signature-Input, Signature',
+    'Log-Id, ETag, Stream-End, Retry-After, Allow, Date, X-Request-Id, Client-Network, Content-Digest, Event, Signature-Input, Signature',
 } as const;
 
 const PREFLIGHT_HEADERS = {
@@ -14,7 +14,7 @@ const PREFLIGHT_HEADERS = {
   'Access-Control-Allow-Methods': 'GET, HEAD, POST, PUT, OPTIONS',
   // MCP clients send the last three.
   'Access-Control-Allow-Headers':
-    'Content-Type, Content-Digest, Signature-Input, Signature, Accept-Signature, X-Dev-Did, Last-Event-ID, Accept, MCP-Protocol-Version, Mcp-Method, Mcp-Name',
+    'Content-Type, Content-Digest, Signature-Input, Signature, Accept-Signature, X-Dev-Did, Last-Event-ID, If-None-Match, Accept, MCP-Protocol-Version, Mcp-Method, Mcp-Name',
   'Access-Control-Max-Age': '86400',
 };
 

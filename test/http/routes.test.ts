@@ -61,6 +61,7 @@ describe('CORS', () => {
         'Signature',
         'X-Dev-Did',
         'Last-Event-ID',
+        'If-None-Match',
       ]) {
         expect(answer.headers.get('access-control-allow-headers')).toContain(name);
       }
