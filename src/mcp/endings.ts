@@ -32,7 +32,8 @@ export class Endings {
   readonly #reported = new Set<number>();
   /** The ends that the last waiting call was the first to report. Its result may have been lost. */
   #last: readonly number[] = [];
-  #isSaving = false;
+  #isWriteScheduled = false;
+  #lastWrite = Promise.resolve();
 
   constructor(folder: string, report: (line: string) => void) {
     this.#folder = folder;
@@ -90,23 +91,25 @@ export class Endings {
     }
   }
 
+  /** Each write waits for the previous one, which could otherwise end later and undo it. */
   #save(): void {
-    if (this.#isSaving) return;
-    this.#isSaving = true;
-    detach(
-      (async () => {
-        // Combines changes within one turn of the event loop into one write.
-        await new Promise(setImmediate);
-        this.#isSaving = false;
-        try {
-          await makeFolder(this.#folder, { mode: 0o700 });
-          const chambers = [...this.#open].slice(-CHAMBERS_MAX);
-          await replaceFile(this.#path, JSON.stringify({ chambers }), { mode: 0o600 });
-        } catch (error) {
-          this.#report(`${this.#path} cannot be written: ${(error as Error).message}`);
-        }
-      })(),
-    );
+    if (this.#isWriteScheduled) return;
+    this.#isWriteScheduled = true;
+    this.#lastWrite = this.#lastWrite.then(() => this.#write());
+    detach(this.#lastWrite);
+  }
+
+  async #write(): Promise<void> {
+    // Combines changes within one turn of the event loop into one write.
+    await new Promise(setImmediate);
+    this.#isWriteScheduled = false;
+    try {
+      await makeFolder(this.#folder, { mode: 0o700 });
+      const chambers = [...this.#open].slice(-CHAMBERS_MAX);
+      await replaceFile(this.#path, JSON.stringify({ chambers }), { mode: 0o600 });
+    } catch (error) {
+      this.#report(`${this.#path} cannot be written: ${(error as Error).message}`);
+    }
   }
 
   get #path(): string {

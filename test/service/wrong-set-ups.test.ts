@@ -53,7 +53,7 @@ const SET_UPS: readonly (readonly [string, () => Environment | Promise<Environme
     'the same port for service and metrics',
     () => ({ PORT: '9464', METRICS_PORT: '9464' }),
     78,
-    'METRICS_PORT: must be another port',
+    'METRICS_PORT: must be a port other than PORT',
   ],
   ['a taken port', async () => ({ PORT: await takenPort() }), 1, /PORT: cannot listen on .* another program/],
   [
