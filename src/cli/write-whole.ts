@@ -2,7 +2,7 @@
 import { existsSync, rmSync } from 'node:fs';
 import { rm, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { draftOf, moveFile } from '../files/durable-file.ts';
+import { draftOf, ifMissing, moveFile } from '../files/durable-file.ts';
 import { CommandError } from './output.ts';
 
 /** 128 plus SIGINT's number, as shells report it. */
@@ -41,9 +41,7 @@ export async function requireWritable(path: string, isForced: boolean): Promise<
 
 /** Returns false if the file does not exist. Throws for folders, devices and pipes. */
 export async function isRegularFile(path: string): Promise<boolean> {
-  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error;
-  });
+  const found = await stat(path).catch(ifMissing);
   if (found === undefined || found.isFile()) return found !== undefined;
   throw new CommandError('usage', `${path} is not a regular file`);
 }

@@ -6,14 +6,8 @@ import type { Duplex } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { detach } from '../process/detach.ts';
 
-interface Proxy {
-  readonly url: string;
+export async function openProxy() {
   /** The local ports of the nodes. The proxy removes nodes that do not respond. */
-  readonly ports: number[];
-  readonly close: () => void;
-}
-
-export async function openProxy(): Promise<Proxy> {
   const ports: number[] = [];
   let roundRobin = 0;
   const pick = (path = '', isStream = false): number | undefined => {

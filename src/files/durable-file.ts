@@ -184,7 +184,8 @@ function ifUnsupported(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EINVAL') throw error;
 }
 
-function ifMissing(error: NodeJS.ErrnoException): undefined {
+/** Handles the error of reading a file that need not exist. */
+export function ifMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error;
   return undefined;
 }

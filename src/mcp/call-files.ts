@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import * as v from 'valibot';
 import { ClientError } from '../client/error.ts';
-import { makeFolder, moveFile, replaceFile } from '../files/durable-file.ts';
+import { ifMissing, makeFolder, moveFile, replaceFile } from '../files/durable-file.ts';
 import { pause } from '../reading/waiting.ts';
 import { PHASES } from '../vocabulary/values.ts';
 import { signedRequest } from './signed-request.ts';
@@ -136,9 +136,4 @@ export class CallFiles {
     const problem = `cannot store this agent's calls in ${this.#folder}: ${(cause as Error).message}`;
     return new ClientError('CLIENT_ERR_KEY', problem, { cause });
   }
-}
-
-function ifMissing(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT') throw error;
-  return undefined;
 }

@@ -6,9 +6,8 @@ import { ID } from '../vocabulary/parameters.ts';
 import { INSTRUCTIONS } from './instructions.ts';
 
 export function addTakePart(server: McpServer): void {
-  const argsSchema = toStandardJsonSchema(
-    v.object({ chamberId: v.optional(v.pipe(v.string(), v.regex(ID, 'must be the id of a chamber'))) }),
-  );
+  const chamberId = v.optional(v.pipe(v.string(), v.regex(ID, 'must be the id of a chamber')));
+  const argsSchema = toStandardJsonSchema(v.object({ chamberId }));
   const config = { title: 'Take part', description: 'Plays a chamber from its lobby to its end.', argsSchema };
   server.registerPrompt('take_part', config, ({ chamberId }) => {
     return { messages: [{ role: 'user', content: { type: 'text', text: takePart(chamberId) } }] };
