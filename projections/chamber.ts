@@ -1,7 +1,14 @@
 // Folds a chamber's events into its state, which is immutable and derived from the lines alone.
 import { type ChamberEvent, isMove, type MoveEvent } from '../src/vocabulary/events.ts';
 import { unreachable } from '../src/vocabulary/unreachable.ts';
-import { type Allocation, byDeadline, type Hex, instantOf } from '../src/vocabulary/values.ts';
+import {
+  type Allocation,
+  DEADLINES,
+  type DeadlineName,
+  type Hex,
+  instantOf,
+  type Millis,
+} from '../src/vocabulary/values.ts';
 import type { AdmissionState } from './admission.ts';
 import { amendedIdea, type Idea, ideaWithStance, proposedIdea, withIdea } from './ideas.ts';
 import { endsAfter, endsAtCreation, type PaceState } from './phase-ends.ts';
@@ -144,7 +151,8 @@ function created(event: Extract<MoveEvent, { type: 'chamber.created' }>): Chambe
   const { name, minBackersForGraduation, turnSeconds, topic = null } = event.payload;
   const { maxMembers = null, minMembers = null } = event.payload;
   const { rounds = null, movesPerTurn = null, admission = null, token = null } = event.payload;
-  const deadlines = byDeadline((name) => instantOf(event.payload.deadlines[name]));
+  const millis = DEADLINES.map((deadline) => [deadline, instantOf(event.payload.deadlines[deadline])]);
+  const deadlines = Object.fromEntries(millis) as Record<DeadlineName, Millis>;
   return {
     chamberId: event.chamberId,
     name,

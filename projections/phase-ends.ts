@@ -1,15 +1,7 @@
 // Determines when the phases of a chamber end. By default, a phase ends at its deadline. In a chamber with rounds, it ends earlier if
 // nothing more can happen in it. If too few members join, all phases end with LOBBY.
 import type { ChamberEvent } from '../src/vocabulary/events.ts';
-import {
-  byDeadline,
-  DEADLINES,
-  type DeadlineName,
-  instantOf,
-  type Millis,
-  PHASES,
-  type Phase,
-} from '../src/vocabulary/values.ts';
+import { DEADLINES, type DeadlineName, instantOf, type Millis, PHASES, type Phase } from '../src/vocabulary/values.ts';
 import { type PhaseEnds, phaseAt } from './phase.ts';
 import { afterPass, hasTurns, SPEECH, type TurnPhase, type TurnState, turnMillis, turnsOf } from './turn.ts';
 
@@ -40,7 +32,11 @@ export interface Quorum {
 
 /** Returns the ends of a chamber that nobody joins. */
 export function endsAtCreation(deadlines: PhaseEnds, minMembers: number | null): PhaseEnds {
-  return minMembers === null ? deadlines : byDeadline(() => deadlines.lobbyDeadline);
+  return minMembers === null ? deadlines : allWithLobby(deadlines);
+}
+
+function allWithLobby({ lobbyDeadline }: PhaseEnds): PhaseEnds {
+  return Object.fromEntries(DEADLINES.map((name) => [name, lobbyDeadline])) as Record<DeadlineName, Millis>;
 }
 
 /**

@@ -46,11 +46,6 @@ export type DeadlineName = (typeof DEADLINES)[number];
 /** ISO 8601 UTC timestamps with milliseconds. */
 export type Deadlines = Readonly<Record<DeadlineName, string>>;
 
-/** Returns a record with a value for each deadline. */
-export function byDeadline<Value>(create: (name: DeadlineName) => Value): Readonly<Record<DeadlineName, Value>> {
-  return Object.fromEntries(DEADLINES.map((name) => [name, create(name)])) as Record<DeadlineName, Value>;
-}
-
 /** The number of turns of each member in a phase. A chamber with rounds may end these phases early. */
 export type Rounds = { readonly proposal: number; readonly debate: number };
 
