@@ -3,6 +3,7 @@ import { isPostgres } from '../log/postgres/database-url.ts';
 import { READ_LIMITS } from '../reading/limits.ts';
 import { splitLines } from '../reading/lines.ts';
 import { openResponse } from '../reading/response.ts';
+import { messageOf } from '../vocabulary/errors.ts';
 import type { CommandSpec, Input } from './command.ts';
 import { CommandError, printMembers, printNotice } from './output.ts';
 
@@ -48,12 +49,25 @@ async function* linesOfFile(path: string): AsyncGenerator<Uint8Array> {
   for await (const { bytes } of splitLines(createReadStream(path), READ_LIMITS)) yield bytes;
 }
 
-/** Stubs are numbered 1, 2, 3 …; a page has the stubs after a given number. */
 async function* linesOfService(url: string): AsyncGenerator<Uint8Array> {
+  try {
+    yield* linesOfPages(url);
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+    const { cause = error } = error as Error;
+    throw new CommandError('unreachable', `no complete response from ${url}: ${messageOf(cause)}`);
+  }
+}
+
+/** Stubs are numbered 1, 2, 3 …; a page has the stubs after a given number. */
+async function* linesOfPages(url: string): AsyncGenerator<Uint8Array> {
   for (let after = 0; ; ) {
     const before = after;
     const response = await openResponse(fetch, `${url}?after=${after}`, {}, { signal: undefined });
-    if (response.status !== 200) throw new CommandError('failure', `${url} responded with ${response.status}`);
+    if (response.status !== 200) {
+      const kind = response.status >= 500 ? 'unreachable' : 'failure';
+      throw new CommandError(kind, `${url} responded with ${response.status}`);
+    }
     for await (const { bytes } of response.lines(READ_LIMITS)) {
       after++;
       yield bytes;

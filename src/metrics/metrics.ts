@@ -162,7 +162,7 @@ const VALUES = {
 const STATES = {
   relayer: {
     pending: ['chambers_relayer_pending', 'Transactions not yet sent or confirmed'],
-    failed: ['chambers_relayer_failed', 'Deployments that failed since the start'],
+    failed: ['chambers_relayer_failed', 'Deployments that failed since startup'],
     leads: ['chambers_relayer_leads', 'Whether this node holds the lease and relays; NaN without a chain', Number.NaN],
   },
   spending: {

@@ -2,9 +2,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { freePort } from '../../src/demo/free-port.ts';
+import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import { newAgent, newChamber, runLiveService } from '../client/live-service.ts';
 import { Signer } from '../kit/signer.ts';
-import { temporaryFolder } from '../kit/temporary.ts';
+import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 import { eventually } from '../kit/until.ts';
 import { run } from './run.ts';
 
@@ -22,6 +24,19 @@ describe('chambers admin new-keys', () => {
     expect(exitCode).toBe(1);
     expect(err).toContain('chambers new-log continues it');
     expect(readFileSync(join(folder, 'keys.json'), 'utf8')).toBe(before);
+  });
+});
+
+describe('chambers withhold-in', () => {
+  it('an unreachable service is reported with exit code 6', async () => {
+    const path = temporaryDatabase();
+    await openSqliteStore(path).close();
+    const from = `http://127.0.0.1:${await freePort()}/log/${'0'.repeat(32)}/withheld`;
+    const { exitCode, err } = await run(['withhold-in', path, `--from=${from}`]);
+    expect([exitCode, err]).toEqual([
+      6,
+      expect.stringContaining(`no complete response from ${from}: connect ECONNREFUSED`),
+    ]);
   });
 });
 
