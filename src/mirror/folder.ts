@@ -12,7 +12,7 @@ import { createReadStream, existsSync } from 'node:fs';
 import { type FileHandle, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { flushFolder, makeFolder, moveFile, replaceFile } from '../files/durable-file.ts';
+import { flushFolder, ifMissing, makeFolder, moveFile, replaceFile } from '../files/durable-file.ts';
 import { ENTRIES, formatEntries, parseEntries, type Tile, tileAt, tilePath } from '../tlog/tile.ts';
 import { edgeTiles, type ReadTiles, type StoredTile } from '../tlog/tiled-tree.ts';
 import { HASH_BYTES } from '../tlog/tree.ts';
@@ -39,16 +39,18 @@ export class MirrorFolder {
   static async open(path: string): Promise<MirrorFolder> {
     await makeFolder(path);
     const record = MirrorRecord.open(join(path, 'mirror.db'));
+    let folder: MirrorFolder | undefined;
     try {
       if (record.state === undefined && existsSync(join(path, 'checkpoint'))) {
         throw new Error(`${path} has a checkpoint but no mirror.db: restore mirror.db, or name a new folder`);
       }
       await replaceByDraft(path, record);
-      const folder = new MirrorFolder(path, record, await open(join(path, 'lines.ndjson'), 'a+'));
+      folder = new MirrorFolder(path, record, await open(join(path, 'lines.ndjson'), 'a+'));
       await flushFolder(path);
       await folder.#recover();
       return folder;
     } catch (error) {
+      if (folder !== undefined) await folder.#lines.close();
       record.close();
       throw error;
     }
@@ -108,7 +110,7 @@ export class MirrorFolder {
     Promise.all(
       refs.map(async (ref) => {
         const tile = tileAt(ref, this.state?.size ?? 0);
-        const bytes = tile && (await readFile(this.#tileFile(tile)).catch(() => undefined));
+        const bytes = tile && (await readFile(this.#tileFile(tile)).catch(ifMissing));
         return ref.level === ENTRIES && bytes !== undefined ? parseEntries(bytes) : bytes;
       }),
     );

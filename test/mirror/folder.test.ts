@@ -1,5 +1,15 @@
 // A mirror's folder: only one process uses it, an interrupted step leaves it valid, and damaged lines are fetched again.
-import { appendFileSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { MirrorFolder } from '../../src/mirror/folder.ts';
@@ -97,6 +107,19 @@ describe('the folder of a mirror', () => {
     expect(again).toMatchObject({ size: 300, added: 300, damage: expect.stringMatching(problem) });
     expect(readdirSync(folder).filter((name) => name.startsWith('lines-damaged-'))).toHaveLength(1);
     await expectValid(folder, 300);
+  });
+
+  it('a tile that cannot be read stops the mirror, which keeps its lines', async () => {
+    const folder = temporaryFolder();
+    const { url } = await serveLog({ entries: LINES.slice(0, 300) });
+    await step(url, folder);
+    const tile = join(folder, 'tile/0/001.p/44');
+    renameSync(tile, `${tile}.kept`);
+    mkdirSync(tile);
+    await expect(step(url, folder)).rejects.toMatchObject({ code: 'EISDIR' });
+    rmdirSync(tile);
+    renameSync(`${tile}.kept`, tile);
+    expect(await step(url, folder)).toEqual({ size: 300, added: 0, unpublished: 0, damage: undefined });
   });
 
   it('a mirror rejects a different history of the log even after damage', async () => {
