@@ -33,19 +33,17 @@ const RERUNS_MAX = 8;
 
 /** Checks of a single line: their findings are never consequences. */
 const LINE_CHECKS: ReadonlySet<CheckName> = new Set([
-  ...([
-    'form',
-    'order',
-    'chamber',
-    'digest',
-    'signature',
-    'target',
-    'once',
-    'origin',
-    'age',
-    'registration',
-    'withheld',
-  ] as const),
+  'form',
+  'order',
+  'chamber',
+  'digest',
+  'signature',
+  'target',
+  'once',
+  'origin',
+  'age',
+  'registration',
+  'withheld',
 ]);
 /** Checks whose findings don't mean that the line was altered. */
 const HARMLESS_CHECKS: ReadonlySet<CheckName> = new Set(['origin', 'age', 'registration', 'seen', 'receipts']);
