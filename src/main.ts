@@ -9,7 +9,7 @@ import { EXIT_CONFIG, EXIT_FAILURE, exit } from './process/exit.ts';
 import { VERSION } from './process/version.ts';
 import { type Service, startService } from './service/start.ts';
 
-/** Counted from the signal; supervisors kill after ten seconds. */
+/** Counted from the signal; supervisors kill the process after ten seconds. */
 const STOP_MS_MAX = 9_000;
 const { fallback: LOG_BUFFER_BYTES_MAX } = VARIABLES.LOG_BUFFER_BYTES_MAX;
 

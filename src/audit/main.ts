@@ -102,7 +102,7 @@ function printOutcome({ verdict, sentence, chambers: [chamber] }: AuditReport, j
   const { chamberId, outcome = null } = chamber ?? {};
   if (verdict !== 'verified') console.error(json ? visibleJson({ verdict, sentence }) : visibleLine(sentence));
   if (verdict === 'broken' || outcome === null) return;
-  if ('waitsFor' in outcome) throw new UnusableInput(`chamber ${chamberId} waits for ${outcome.waitsFor}`);
+  if ('waitsFor' in outcome) throw new UnusableInput(`chamber ${chamberId} is waiting for ${outcome.waitsFor}`);
   const text = outcomeText(outcome.view);
   process.stdout.write(process.stdout.isTTY ? `${escapeInvisible(text)}\n` : text);
 }

@@ -1,4 +1,4 @@
-// Parses dictionaries of structured fields (RFC 9651, 3.2), keeping each member's text exactly as sent.
+// Parses structured-field dictionaries (RFC 9651, 3.2), keeping each member's text exactly as sent.
 import { parseDictionary } from 'structured-headers';
 
 /** Returns the members' trimmed texts by key, in the order sent; undefined if the field is not a dictionary or repeats a key. */

@@ -1,4 +1,4 @@
-// Ethereum's keccak256 for Node and browsers: in WebAssembly if available, otherwise in plain JavaScript, about ten times slower.
+// Ethereum's keccak256 for Node and browsers: in WebAssembly if available, otherwise in plain JavaScript, which is about ten times slower.
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { createKeccak, type IHasher } from 'hash-wasm';
 

@@ -8,7 +8,7 @@ import { isSignedBy, toVerifyingKey, type VerifyingKey } from './verify.ts';
 /** Returns why a stub's log or key is not the service's; undefined if it is. Does not verify the signature. */
 export type SignerProblem = (withheld: Withheld) => string | undefined;
 
-/** Bounds the memory: an honest service has few keys. */
+/** Bounds memory use: an honest service has few keys. */
 const KEYS_MAX = 16;
 
 export class StubReader {

@@ -79,7 +79,7 @@ export function withhold(line: string, { at, reason, log, key }: WithholdingTerm
   return { stub: toLine({ ...without, withheld: { ...terms, signature } } as ForumEvent) };
 }
 
-/** The terms under which a copy of a log signs the original log's stubs again. */
+/** The terms under which a copy of a log re-signs the original log's stubs. */
 export type RestatingTerms = Pick<WithholdingTerms, 'at' | 'log' | 'key'>;
 
 /** Signs an existing stub for this log. Uses `at` only with a different key; otherwise the stub keeps its original time. */

@@ -7,7 +7,10 @@ const POINT_BYTES = 32;
 const SIGNATURE_BYTES = 64;
 const { n: ORDER } = Point.CURVE();
 
-/** The caller that a signature is queued for. A caller can claim any registered key, so turns go by network first, then by key. */
+/**
+ * The caller that a signature is queued for. A caller can claim any registered key, so turns are shared among networks first, then among
+ * keys.
+ */
 export interface VerifyCaller {
   /** As named by clientNetwork. */
   readonly network: string;
@@ -69,7 +72,7 @@ function powersOf(point: Point): readonly Point[] {
  *   reject S ≥ L.
  * - A signature that they reject is invalid, unless hasSmallOrderR: libsodium and the OpenSSL of Node 24 and later also reject
  *   R of small order; the OpenSSL of Node 20 and 22 does not. They have no other reason to reject a valid signature.
- * - If they reject a signature whose R has small order, isSignedBy must decide. It takes milliseconds of the calling thread, but
+ * - If they reject a signature whose R has small order, isSignedBy must decide. It blocks the calling thread for milliseconds, but
  *   no signer produces such an R by chance, so a caller can limit the number of these checks without harm to honest signers.
  *
  * @noble/ed25519's own `verify` is not a substitute: it multiplies by the cofactor in both of its modes.

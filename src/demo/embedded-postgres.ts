@@ -78,7 +78,8 @@ async function importServer(events: readonly ((typeof EXITS)[number] | (typeof S
 }
 
 /**
- * Returns the first folder, from `folder` upwards, that PostgreSQL's user can't enter; undefined if none, or if this process is not root's.
+ * Returns the first folder, from `folder` upwards, that PostgreSQL's user can't enter; undefined if none, or if this process does not run
+ * as root.
  */
 export function inaccessibleFolder(folder: string): string | undefined {
   if (process.getuid?.() !== 0) return undefined;

@@ -17,7 +17,7 @@ export interface Anvil {
 export interface AnvilOptions {
   /** 0, the default, picks a free port. */
   readonly port?: number;
-  /** Aborts the start; has no effect once Anvil listens. */
+  /** Aborts the start; has no effect once Anvil is listening. */
   readonly signal?: AbortSignal | undefined;
   readonly startMillisMax?: Millis;
 }
@@ -25,7 +25,10 @@ export interface AnvilOptions {
 const START_MILLIS_MAX = 20_000;
 const STDERR_CHARS_MAX = 500;
 
-/** Resolves when Anvil listens on the loopback interface. Throws if npm has no Anvil for the platform, or Anvil's error if it exits first. */
+/**
+ * Resolves when Anvil is listening on the loopback interface. Throws if npm has no Anvil for the platform, or Anvil's error if it exits
+ * first.
+ */
 export async function spawnAnvil(args: readonly string[], options: AnvilOptions = {}): Promise<Anvil> {
   const child = spawnGuarded(['--host', '127.0.0.1', '--no-cors', '--port', String(options.port ?? 0), ...args]);
   if (child.pid === undefined) {
@@ -44,7 +47,7 @@ export async function spawnAnvil(args: readonly string[], options: AnvilOptions 
 
 /**
  * The guard is a background shell that reads from a pipe held by this process. When this process ends, the pipe closes and the guard kills
- * Anvil. A line on the pipe ends the guard alone. `exec` gives Anvil the child's pid.
+ * Anvil. A line on the pipe ends only the guard. `exec` gives Anvil the child's pid.
  */
 const GUARD = 'exec 3<&0 </dev/null; (read -r _ <&3 || kill -9 $$) >/dev/null 2>&1 & exec "$0" "$@" 3<&-';
 
@@ -94,7 +97,7 @@ async function listeningPort(
     return Number(port);
   } catch {
     await closed;
-    throw new Error(problem ?? `Anvil exited during its start: ${errors.trim().split('\n', 1)[0]}`);
+    throw new Error(problem ?? `Anvil exited while starting: ${errors.trim().split('\n', 1)[0]}`);
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener('abort', onAbort);

@@ -52,7 +52,7 @@ export async function startDevChain(options: DevChainOptions): Promise<DevChain>
   return new DevChain(options, await launch(options));
 }
 
-/** Keeps an Anvil running and its state saved. An Anvil that dies or freezes is restarted on the same port. */
+/** Keeps an Anvil process running and its state saved. An Anvil that dies or freezes is restarted on the same port. */
 export class DevChain {
   /** Anvil mines one block for each transaction, so an outcome never gets a second confirmation. */
   readonly config: Omit<RelayerConfig, 'feeBumpSeconds'> & { readonly chainId: number };

@@ -29,7 +29,7 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     detail: 'the challenge was answered with status 404, not 200',
   },
   FORUM_ERR_SIGNATURE: {
-    when: 'the signature is missing, malformed, wrong, too old or by an unregistered key; the detail begins with the step that failed (form, digest, key, registration, verification, age); `serviceTime` is the service’s time',
+    when: 'the signature is missing, malformed, wrong, too old or made with an unregistered key; the detail begins with the step that failed (form, digest, key, registration, verification, age); `serviceTime` is the service’s time',
     remedy: 'compare what you signed with `expected`, byte by byte; on `age` use `serviceTime`',
     detail: `verification: the signature does not verify over the expected signature base (service time ${SERVICE_TIME})`,
     members: { step: 'verification', serviceTime: SERVICE_TIME },
@@ -76,7 +76,7 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     detail: '/me allows GET, HEAD, OPTIONS, not DELETE',
   },
   FORUM_ERR_CONFLICT: {
-    when: 'a duplicate or a full chamber: joined twice, a ticker taken, an idea withdrawn or amended to the same text, a second commitment or reveal, more than `movesPerTurn`, a start without enough members, different registration data, a signature that was used to set another callback; the outcome of a chamber that is not over; or a cursor of another log',
+    when: 'a duplicate or a full chamber: joined twice, a ticker taken, an idea withdrawn or amended to the same text, a second commitment or reveal, more than `movesPerTurn`, a start without enough members, different registration data, a signature that was used to set another callback; the outcome of a chamber that is not over; or a cursor from another log',
     remedy: 'do not repeat it; choose another ticker or chamber, or pass',
     detail: 'ticker: RAIN already exists in chamber 7 (tickers are case-insensitive)',
   },

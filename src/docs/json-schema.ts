@@ -67,7 +67,7 @@ const overrideSchema: Override<'overrideSchema'> = ({ valibotSchema, jsonSchema 
   return valibotSchema.type === 'custom' ? { type: 'object', additionalProperties: true } : undefined;
 };
 
-/** Describes checks that JSON Schema can't express in `description`. */
+/** Adds to `description` the checks that JSON Schema can't express. */
 const overrideAction: Override<'overrideAction'> = ({ valibotAction, jsonSchema: given }) => {
   const { pattern } = given;
   const jsonSchema = pattern === undefined ? given : { ...given, pattern: withPlainSlashes(pattern) };

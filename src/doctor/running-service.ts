@@ -40,7 +40,7 @@ async function examineResponses(url: string): Promise<readonly Finding[]> {
   const base = baseOf(url);
   const info = await probe(`${base}/`);
   const { name, version } = info.body;
-  if (name !== SERVICE_NAME) throw new Error(`${url} is not a ${SERVICE_NAME}: use its base URL, its PUBLIC_URL`);
+  if (name !== SERVICE_NAME) throw new Error(`${url} is not a ${SERVICE_NAME}: use its base URL (PUBLIC_URL)`);
   const aheadSeconds = Math.round((httpInstantOf(info.response.headers.get('date')) - Date.now()) / 1000);
   const [health, ready, chambers] = await Promise.all(
     ['/health', '/ready', '/chambers?limit=1'].map((path) => probe(base + path)),

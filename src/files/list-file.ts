@@ -120,7 +120,7 @@ export function readListFile(path: string, { name = 'list', remedy = '' } = {}):
 }
 
 export interface ListLine {
-  /** From 1. */
+  /** Counted from 1. */
   readonly number: number;
   /** Without its comment. */
   readonly text: string;
@@ -139,7 +139,7 @@ export function entryOf(line: string): string {
   return line.replace(/#.*/, '').trim();
 }
 
-/** Returns the text of a list with another line at its end. */
+/** Returns the text of a list with a line appended. */
 export function withLine(text: string, line: string): string {
   return `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${line}\n`;
 }

@@ -27,7 +27,7 @@ const READINGS_MAX = 256;
 
 export class ChainReadings {
   readonly #reader: ChainReader;
-  /** Equal concurrent queries share one read. */
+  /** Identical concurrent queries share one read. */
   readonly #inFlight = new Map<string, Promise<ChainAnswer>>();
   #waiting = 0;
 

@@ -260,7 +260,9 @@ function requireCertainTime({ pending, batch, now, at }: Context, problem: Clock
   if (at - now <= CLOCK_STEP_MS_MAX) return;
   const stream = pending.streams.find((each) => batch.states.get(each)?.state.lastAt === at);
   const named = typeof stream === 'number' ? `chamber ${stream}` : `the account of ${stream}`;
-  throw unavailable(`the last event of ${named} is in the future: no others are accepted before ${toTimestamp(at)}`);
+  throw unavailable(
+    `the last event of ${named} is in the future: no other event is accepted before ${toTimestamp(at)}`,
+  );
 }
 
 type AgentCommand = Exclude<Command, RecordCommand>;
@@ -302,7 +304,7 @@ function recordFact({ chamberId, fact, basis }: RecordCommand, { batch, at }: Co
   const root = toHex(rootOf(chamber.tree));
   if (basis !== undefined && basis.root !== root) throw basisOutdated();
   decideServiceFact(chamber.state, fact, at);
-  // The relayer read the idea before its text was withheld, and reads it again.
+  // The relayer read the idea before its text was withheld, and will read it again.
   if (fact.type === 'relay.deploy_submitted' && isWithheld(chamber.state, fact.payload.ideaId)) throw basisOutdated();
   if (fact.type === 'chamber.committed' && fact.payload.merkleRoot !== root) {
     throw new ServiceFactRejected('chamber.committed has a different root than the chamber');

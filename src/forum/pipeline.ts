@@ -13,7 +13,7 @@
 //  4. Commands that were decided on an outdated head are decided again, and so is the whole open batch, because it may build on events
 //     that were not written. A failed append rejects its own commands, of which it wrote either none or all.
 //  5. Every append looks up the signatures of its commands. If a signature is in the log, its command gets the response of that line,
-//     whatever was decided now. Two requests with the same signature that are in memory at the same time share an event.
+//     whatever was decided this time. Two requests with the same signature that are in memory at the same time share an event.
 //  6. A signature that is probably in the log is looked up before the decision, so that replays do not cause conflicts for other moves in
 //     the batch. If this look-up misses a signature, 5 applies.
 //  7. States are published, and responses and wake-ups are sent, only after the append of their events has resolved. So no reader sees an

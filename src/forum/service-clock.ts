@@ -5,7 +5,7 @@
 // 2. The clock follows steps of the source up to CLOCK_STEP_MS_MAX. Signature checks tolerate such steps.
 // 3. A longer step is a jump: either the source is wrong, or time passed unnoticed, as in a paused virtual machine. The service can't
 //    tell which. So the clock advances with elapsed time, nothing is decided, and the jump is reported. The jump ends when the source
-//    returns, or when the source has kept the new time long enough to be trusted. Sleep of the machine is not a jump (elapsed-time.ts).
+//    returns, or when the source has kept the new time long enough to be trusted. System sleep is not a jump (elapsed-time.ts).
 // 4. While a trusted source is behind the log, nothing is decided. If the log's time is wrong, an operator can reset it (log/clock-
 //    reset.ts).
 // 5. So no line gets a doubtful time, or a time that an auditor or a client with a correct clock would reject.

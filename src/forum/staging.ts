@@ -27,7 +27,7 @@ export interface Chamber {
   readonly tree: Accumulator;
   /** The leaf hash of the last event, which is `prev` of the next event. */
   readonly headHash: Hex;
-  /** The estimated memory of the state. */
+  /** The estimated memory use of the state. */
   readonly bytes: number;
 }
 
@@ -155,7 +155,7 @@ export function applyAccountEvent(before: Account | undefined, event: AccountEve
   return { state, headHash: toHex(leaf), bytes: accountBytes(state) };
 }
 
-/** The memory of a state without texts: objects, maps and the cache entry. */
+/** The memory use of a state without its texts: objects, maps and the cache entry. */
 const STATE_BYTES_MIN = 2_048;
 /** In memory, a string takes up to two bytes per character. */
 const MEMORY_BYTES_PER_LINE_BYTE = 2;

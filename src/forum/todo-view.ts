@@ -41,7 +41,7 @@ function whyOf(
     case 'PROPOSAL':
     case 'DEBATE':
       if (turnHolder === null) return `The chamber has no members; ${phase} ends at ${end}.`;
-      return `It is the turn of ${turnHolder} until that agent passes, at the latest until ${turnEndsAt ?? end}.`;
+      return `It is the turn of ${turnHolder} until that agent passes, or until ${turnEndsAt ?? end} at the latest.`;
     case 'ALLOCATE_COMMIT':
       return `Members may commit until ${end}.`;
     case 'ALLOCATE_REVEAL':

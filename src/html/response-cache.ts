@@ -16,7 +16,7 @@ export class ResponseCache {
   constructor(bytesMax: number) {
     this.#bodies = new LRUCache({
       maxSize: bytesMax,
-      // Counts twice the body, because the cache may keep a compressed copy later, which is smaller than the body.
+      // Counts the body twice, because the cache may later keep a compressed copy, which is smaller than the body.
       sizeCalculation: ({ bytes }, key) => 2 * bytes.length + key.length,
       fetchMethod: async (_key, _stale, { context: make }) => new SharedBody(await make()),
       ignoreFetchAbort: true,

@@ -15,14 +15,14 @@ const body = exactly({
 });
 
 const callback = v.strictObject({
-  url: v.pipe(v.nullable(v.string()), v.description('the URL that the service calls; null without a callback')),
+  url: v.pipe(v.nullable(v.string()), v.description('the URL that the service calls; null if there is no callback')),
   since: v.pipe(v.nullable(timestamp), v.description('when it was set')),
   lastDelivery: v.nullable(
     v.strictObject({
       at: timestamp,
       status: v.pipe(
         v.nullable(count),
-        v.description('the HTTP status; null without a complete response of at most 16 KB within 5 s'),
+        v.description('the HTTP status; null if there was no complete response of at most 16 KB within 5 s'),
       ),
     }),
   ),
@@ -71,7 +71,7 @@ const putCallback: Route = {
   summary: 'Have the service call a URL when something is due',
   description:
     'The service first POSTs `{ "type": "callback.verify", "challenge" }` to the URL, which must answer within 5 s with 200 and exactly `{ "challenge" }`. ' +
-    'From then on it POSTs `{ "type": "todo.due", … }` for each item of GET /me/todo whose `must` is not `wait`, signed with the key of receipts, until the response is 2xx or the duty is over. ' +
+    'From then on it POSTs `{ "type": "todo.due", … }` for each item of GET /me/todo whose `must` is not `wait`, signed with the receipts key, until the response is 2xx or the duty is over. ' +
     'https only, the default port or one above 1023, public addresses, no redirects. Services in production respond with 403 unless the operator has turned callbacks on; null is always accepted. Both requests are described under `webhooks`. Each signature counts once: sign a repeated request anew.',
   signed: 'always',
   body: { name: 'PutCallbackBody', schema: body, example: { url: example.url }, isOptional: false },

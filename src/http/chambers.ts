@@ -59,7 +59,7 @@ const chamber: v.GenericSchema<ChamberView> = v.strictObject({
   ),
   rounds: v.pipe(
     v.nullable(v.strictObject({ proposal: id, debate: id })),
-    v.description('turns of each member in PROPOSAL and DEBATE; null: phases end at their deadlines only'),
+    v.description('turns of each member in PROPOSAL and DEBATE; null: phases end only at their deadlines'),
   ),
   movesPerTurn: v.pipe(v.nullable(id), v.description('moves that a turn may have besides the pass; null: no limit')),
   admission: v.pipe(
@@ -68,13 +68,13 @@ const chamber: v.GenericSchema<ChamberView> = v.strictObject({
   ),
   ends: v.pipe(
     v.strictObject({ lobby: timestamp, proposal: timestamp, debate: timestamp, commit: timestamp, reveal: timestamp }),
-    v.description('when each phase ended, or will end at the latest as of now'),
+    v.description('when each phase ended, or the latest time at which it will end, as of now'),
   ),
   members: v.pipe(v.array(did), v.description('in turn order')),
   currentTurnAgent: v.pipe(v.nullable(did), v.description('null outside PROPOSAL and DEBATE')),
   now: v.pipe(timestamp, v.description('the service’s time')),
   phaseEndsAt: v.pipe(phaseEndsAt, v.description('from `ends`; null for COMMITTED')),
-  turnEndsAt: v.pipe(v.nullable(timestamp), v.description('null without a turn, and if turns have no limit')),
+  turnEndsAt: v.pipe(v.nullable(timestamp), v.description('null if there is no turn or turns have no time limit')),
   ideas: v.array(
     v.strictObject({ ideaId, ticker: v.string(), name: v.string(), creator: did, version: id, withdrawn: v.boolean() }),
   ),

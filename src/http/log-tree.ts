@@ -43,7 +43,7 @@ export const logTreeRoutes: readonly Route[] = [
       const { log, tree } = forum.store;
       const logId = c.req.param('logId');
       const stored = logId === log.logId ? await checkpoint() : await tree.checkpoint(logId);
-      if (stored === undefined) throw notFound('no checkpoint of this log is published');
+      if (stored === undefined) throw notFound('no checkpoint of this log has been published');
       return respond(stored.note, TEXT, FRESH);
     },
   }),

@@ -73,7 +73,7 @@ export const outcomeRoute = readRoute({
   tag: 'Chambers',
   summary: 'The result of a chamber: allocations, graduates, tokens, root',
   description:
-    'Canonical JSON (RFC 8785), a function of the chamber’s lines alone: `chambers audit LINES --outcome` prints the same bytes. Until the root is on the chain and each graduate has its token or a failure, the response is 409: it says what the chamber waits for, and `Retry-After` says when to retry. After that, the outcome never changes.',
+    'Canonical JSON (RFC 8785), a function of the chamber’s lines alone: `chambers audit LINES --outcome` prints the same bytes. Until the root is on the chain and each graduate has its token or a failure, the response is 409: it says what the chamber is waiting for, and `Retry-After` says when to retry. After that, the outcome never changes.',
   returns: 'The outcome.',
   headers: ['Log-Id', 'Cache-Control', 'ETag'],
   name: 'Outcome',
@@ -121,7 +121,7 @@ export const outcomeRoute = readRoute({
       const now = forum.now();
       const outcome = outcomeOf(state, now);
       if ('view' in outcome) return outcomeText(outcome.view);
-      const detail = `chamber ${chamberId} waits for ${outcome.waitsFor}`;
+      const detail = `chamber ${chamberId} is waiting for ${outcome.waitsFor}`;
       throw new HttpError('FORUM_ERR_CONFLICT', detail, { 'Retry-After': `${retrySeconds(outcome.until, now)}` });
     });
     const headers = { ...JSON_HEADERS, 'Log-Id': forum.store.log.logId, 'Cache-Control': IMMUTABLE_TEXTS };

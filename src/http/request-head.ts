@@ -42,7 +42,7 @@ export class RequestHeads {
     if (hostLines > 1) return invalid('the request has two host headers');
     if (types > 1) return invalid('the request has two content-type headers');
     if (!target.startsWith('/')) return invalid('the request target must be a path: absolute-form is not accepted');
-    if (!TARGET.test(target)) return invalid('the request target must be printable ASCII without \\ and #');
+    if (!TARGET.test(target)) return invalid('the request target must be printable ASCII without \\ or #');
     return this.#acceptsHost(headers.host ?? '') ? undefined : invalid('the Host header is missing or malformed');
   }
 

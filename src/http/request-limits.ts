@@ -12,7 +12,7 @@ export interface RateLimits {
   readonly burst: number;
 }
 
-/** Beyond this number, the least recent callers are forgotten, so that memory is bounded. */
+/** Beyond this number, the least recently seen callers are forgotten, so that memory is bounded. */
 const CALLERS_MAX = 100_000;
 
 /**

@@ -81,7 +81,7 @@ export async function readBody(c: ForumContext, maxBytes: number): Promise<Reque
       });
       incoming.once('end', resolve);
       // Node reports an aborted request only to this listener.
-      incoming.once('error', () => reject(invalid('body: the connection was closed before its end')));
+      incoming.once('error', () => reject(invalid('body: the connection was closed before the end of the body')));
     });
   }
   const [first = NO_BODY.bytes] = chunks;

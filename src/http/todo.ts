@@ -28,13 +28,13 @@ const item: v.GenericSchema<TodoView> = v.strictObject({
   may: v.pipe(v.array(v.picklist(MAY)), v.description('other moves that would be accepted')),
   turnHolder: v.nullable(did),
   phaseEndsAt: v.nullable(timestamp),
-  turnEndsAt: v.pipe(v.nullable(timestamp), v.description('null without turns, and if turns have no limit')),
+  turnEndsAt: v.pipe(v.nullable(timestamp), v.description('null if there are no turns or turns have no time limit')),
   committed: v.pipe(v.boolean(), v.description('whether the caller has committed to an allocation')),
   revealed: v.boolean(),
   lastEventId: id,
   why: v.pipe(
     v.nullable(v.string()),
-    v.description('a sentence on what the chamber waits for, while `must` is `wait`'),
+    v.description('a sentence on what the chamber is waiting for, while `must` is `wait`'),
   ),
   missedTurns: v.pipe(count, v.description('how many of the caller’s turns expired')),
 });

@@ -27,16 +27,16 @@ const WORD_MEANINGS = [
   'offset of allocations from the start',
   'offset of salt from the start',
   'length of agentDid in bytes',
-  'agentDid in UTF-8, zeros to a multiple of 32',
+  'agentDid in UTF-8, zero-padded to a multiple of 32',
   '',
   'number of allocations',
   'offset of the 1st allocation, counted from this word; one such word for each allocation',
   '1st allocation: offset of ideaId from the start of the allocation',
   'bps',
   'length of ideaId in bytes',
-  'ideaId in UTF-8, zeros to a multiple of 32',
+  'ideaId in UTF-8, zero-padded to a multiple of 32',
   'length of salt in bytes',
-  'salt, zeros to a multiple of 32',
+  'salt, zero-padded to a multiple of 32',
 ];
 
 /** Returns the 32-byte words of abi.encode that the sample commitment hashes, each with its meaning. */

@@ -22,7 +22,7 @@ export function readKeyFile(path: string, logId: string): ServiceKeys | undefine
   try {
     const keys = parseKeys(text);
     if (keys.logId !== logId)
-      throw new Error(`it has the keys of log ${keys.logId}, and this log is ${logId}: ${OTHER_LOG}`);
+      throw new Error(`it has the keys of log ${keys.logId}, but this log is ${logId}: ${OTHER_LOG}`);
     return keys;
   } catch (error) {
     throw new Error(`${path} cannot be used: ${(error as Error).message}`, { cause: error });

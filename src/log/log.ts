@@ -69,7 +69,8 @@ export interface AppendBatch {
 export interface AppendResult {
   /**
    * The streams that could not be extended, or whose head differs from the batch's, with their current heads. The append wrote no entry or
-   * registration of these streams, but all others. A log with a single writer reports only streams whose entries repeat a signature.
+   * registration of these streams, but it wrote all others. A log with a single writer reports only streams whose entries repeat a
+   * signature.
    */
   readonly conflicts: ReadonlyMap<StreamId, number>;
   /** The stored lines that already have a signature of the batch, by signature key. */

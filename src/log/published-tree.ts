@@ -60,7 +60,7 @@ export interface Publication {
 export interface PublishedTree {
   /** Returns the stored checkpoint of this log, or the last one of the log that it continues. */
   checkpoint(logId?: string): Promise<StoredCheckpoint | undefined>;
-  /** Runs `work` on the tree at one server. After a failover, `work` fails or restarts from the beginning. */
+  /** Runs `work` on the tree of one server. After a failover, `work` fails or restarts from the beginning. */
   onOneServer<Result>(work: (tree: PublishedTree) => Promise<Result>): Promise<Result>;
   /**
    * Resolves once the synchronous standbys have everything that was read before. A checkpoint is visible earlier if its publisher died

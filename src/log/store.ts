@@ -46,7 +46,7 @@ export interface NodeCoordination {
    * spurious.
    */
   onGrowth(follower: Follower): void;
-  /** Runs `check` on the tree at the server of each new connection before the connection is used. */
+  /** Runs `check` on the tree of each new connection's server before the connection is used. */
   checkConnections(check: (tree: PublishedTree) => Promise<void>): void;
   state(): NodeState;
 }

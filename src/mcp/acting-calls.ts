@@ -265,6 +265,6 @@ function unknownOutcome(millis: number): ClientError {
   const seconds = millis / 1_000;
   return new ClientError(
     'CLIENT_ERR_UNREACHABLE',
-    `no response within ${seconds} s: the move may have been accepted. Call again with the same arguments: it is made once`,
+    `no response within ${seconds} s: the move may have been accepted. Call again with the same arguments: the move is made only once`,
   );
 }

@@ -113,7 +113,7 @@ export class Endings {
   }
 
   get #path(): string {
-    // The name does not end with .json, which marks files of calls.
+    // The name does not end with .json, which marks call files.
     return join(this.#folder, 'open-chambers');
   }
 }

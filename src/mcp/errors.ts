@@ -13,7 +13,7 @@ const NEVER = 'not again';
 
 const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
   FORUM_ERR_VALIDATION: { do: 'correct what the detail names', when: NOW },
-  FORUM_ERR_COMMITMENT: { do: 'nothing: nobody can reveal this commitment in another way', when: NEVER },
+  FORUM_ERR_COMMITMENT: { do: 'nothing: this commitment cannot be revealed in any other way', when: NEVER },
   FORUM_ERR_SIGNATURE: {
     do: 'ask the operator to register this key (chambers agent register) and to check --url and the clock',
     when: 'when that is done',

@@ -51,7 +51,7 @@ function requireNoKeys(path: string): undefined {
   const keys = readAnyKeyFile(path);
   if (keys === undefined) return undefined;
   throw new Error(
-    `${path} cannot be used: it has the keys of log ${keys.logId}, and the database has no log: restore the lost database or a copy of it; for a new log name another file`,
+    `${path} cannot be used: it has the keys of log ${keys.logId}, but the database has no log: restore the lost database or a copy of it; for a new log name another file`,
   );
 }
 

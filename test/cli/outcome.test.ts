@@ -82,7 +82,7 @@ describe('chambers outcome', () => {
   it('outcome prints what the chamber is waiting for, with exit code 5', async () => {
     const { exitCode, out, err } = await chambers('outcome', '2');
     expect([exitCode, out]).toEqual([5, '']);
-    expect(err).toContain('chamber 2 waits for the end of the reveals');
+    expect(err).toContain('chamber 2 is waiting for the end of the reveals');
   });
 });
 
@@ -107,7 +107,7 @@ describe('chambers audit --outcome', () => {
   });
 
   it.each([
-    ['a chamber that is not over', ['--chamber=2'], 'chamber 2 waits for the end of the reveals'],
+    ['a chamber that is not over', ['--chamber=2'], 'chamber 2 is waiting for the end of the reveals'],
     ['all chambers of a service', [], '--outcome needs --chamber'],
   ])('audit --outcome can’t be used with %s', async (_, words, problem) => {
     const { exitCode, out, err } = await chambers('audit', live.baseUrl, ...words, '--outcome');

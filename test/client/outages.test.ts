@@ -117,7 +117,7 @@ describe('the patience', () => {
 });
 
 const open = (headers: Record<string, string>) => () =>
-  json(409, { error: 'FORUM_ERR_CONFLICT', detail: 'chamber 1 waits for its root on the chain' }, headers);
+  json(409, { error: 'FORUM_ERR_CONFLICT', detail: 'chamber 1 is waiting for its root on the chain' }, headers);
 
 describe('a wait for an outcome', () => {
   const hash = `0x${'11'.repeat(32)}`;

@@ -41,5 +41,5 @@ test('a start that takes too long or is aborted fails', async () => {
 });
 
 test('an Anvil that exits during its start is reported with its own error', async () => {
-  await expect(spawnAnvil(['--no-such-option'])).rejects.toThrow(/Anvil exited during its start: .*--no-such-option/);
+  await expect(spawnAnvil(['--no-such-option'])).rejects.toThrow(/Anvil exited while starting: .*--no-such-option/);
 });

@@ -55,19 +55,19 @@ describe('the outcome', () => {
       409,
       {
         error: 'FORUM_ERR_CONFLICT',
-        detail: `chamber ${id} waits for the end of the reveals, at 2030-01-01T05:00:00.000Z at the latest (it is in LOBBY)`,
+        detail: `chamber ${id} is waiting for the end of the reveals, at 2030-01-01T05:00:00.000Z at the latest (it is in LOBBY)`,
       },
       null,
     ]);
     await enterPhase(service, id, 'ALLOCATE_REVEAL');
     service.clock.advance(3_600_000);
     const closed = await service.request('GET', `/chambers/${id}/outcome`);
-    expect([closed.status, closed.body.detail]).toEqual([409, `chamber ${id} waits for its root on the chain`]);
+    expect([closed.status, closed.body.detail]).toEqual([409, `chamber ${id} is waiting for its root on the chain`]);
     const { service: other, path, id: committed } = await committedChamber();
     const pending = await other.request('GET', path);
     expect([pending.status, pending.body.detail]).toEqual([
       409,
-      `chamber ${committed} waits for the deployment of ONE`,
+      `chamber ${committed} is waiting for the deployment of ONE`,
     ]);
   });
 

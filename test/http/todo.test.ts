@@ -127,7 +127,7 @@ describe('GET /me/todo', () => {
           committed: false,
           revealed: false,
           lastEventId: 3,
-          why: `It is the turn of ${bob.did} until that agent passes, at the latest until ${toTimestamp(service.clock.read() + 30_000)}.`,
+          why: `It is the turn of ${bob.did} until that agent passes, or until ${toTimestamp(service.clock.read() + 30_000)} at the latest.`,
           missedTurns: 1,
         },
       ],

@@ -30,7 +30,7 @@ export async function verifyChamber(service: TestService, chamberId: number): Pr
   expect(await service.request('GET', `${path}/outcome`)).toMatchObject(
     'view' in outcome
       ? { status: 200, body: outcome.view }
-      : { status: 409, body: { detail: `chamber ${chamberId} waits for ${outcome.waitsFor}` } },
+      : { status: 409, body: { detail: `chamber ${chamberId} is waiting for ${outcome.waitsFor}` } },
   );
   expect(await service.must('GET', `${path}/merkle-preview`)).toEqual({
     root: merkleRootOf(moves),

@@ -67,7 +67,7 @@ it('wait returns the tally as soon as no move can change it, and says what it st
     ideasLeftOut: IDEAS - RANKED_IDEAS.length,
     committed: 1,
     revealed: 1,
-    waitsFor: `chamber ${chamberId} waits for its root on the chain`,
+    waitsFor: `chamber ${chamberId} is waiting for its root on the chain`,
     ...linksTo(chamberId),
   });
 });

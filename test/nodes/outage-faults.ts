@@ -59,7 +59,7 @@ export interface FullDisk {
  * error.
  */
 export async function openFullDisk(server: PostgresServer): Promise<FullDisk> {
-  const detail = /disk of the database is full/;
+  const detail = /database’s disk is full/;
   const folder = mkdtempSync(join(tmpdir(), 'chambers-tablespace-'));
   if (!mountSmallDisk(folder, '16m')) {
     const [begin, end] = [RAISE, 'DROP TRIGGER full_disk ON events'].map((text) => () => sql(server, text, DATABASE));

@@ -133,7 +133,7 @@ const SET_UPS: readonly (readonly [string, () => Environment | Promise<Environme
     'keys of a lost log',
     async () => ({ ...(await logAndKeys()), DATABASE_PATH: temporaryDatabase() }),
     78,
-    /SERVICE_KEY_FILE: .* and the database has no log/,
+    /SERVICE_KEY_FILE: .* but the database has no log/,
   ],
   [
     'keys that others may read',

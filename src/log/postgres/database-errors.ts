@@ -48,7 +48,7 @@ export class UnusableDatabase extends Error {}
 export class OtherLog extends UnusableDatabase {
   constructor(found: string | undefined, logId: string) {
     super(
-      `the database holds ${found === undefined ? 'no log' : `log ${found}`}, and this service writes log ${logId}`,
+      `the database holds ${found === undefined ? 'no log' : `log ${found}`}, but this service writes log ${logId}`,
     );
   }
 }
@@ -59,7 +59,7 @@ export class OtherLog extends UnusableDatabase {
  */
 export type DatabaseFailure = 'lost' | 'rolled back';
 
-/** SQLSTATEs of a server that stops, starts or was demoted. */
+/** SQLSTATEs of a server that is stopping or starting, or was demoted. */
 const LOST = /^(08|57P0[1235]|25006)/;
 
 /** Returns undefined for an error of this service, which may have occurred at any step. */
@@ -121,8 +121,8 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
   [/^28/, 'the database rejects the login'],
   [/^40/, 'transactions conflict'],
   [/^42501/, LACKS_PERMISSION],
-  [/^53100/, 'the disk of the database is full'],
-  [/^53300/, 'the database has no connection left'],
+  [/^53100/, 'the database’s disk is full'],
+  [/^53300/, 'the database has no connections left'],
   [/^53/, 'the database is short of resources'],
   [/^57P0/, 'the database is starting or stopping'],
 ];

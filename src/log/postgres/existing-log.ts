@@ -25,7 +25,7 @@ export function findPostgresLog(url: string): Promise<ExistingDatabase> {
     const { rows } = await client.query("SELECT current_setting('synchronous_standby_names') <> '' AS has_standby");
     const exists = await logExists(client);
     return {
-      detail: `${describeDatabase(url)} is ${server} and takes writes`,
+      detail: `${describeDatabase(url)} is ${server} and accepts writes`,
       hasSynchronousStandby: rows[0]?.has_standby === true,
       log: exists ? await readExisting(client, url) : undefined,
     };

@@ -94,7 +94,7 @@ export class NotificationChannel {
       this.#client = undefined;
       this.#reconnects++;
     }
-    // The server may not respond, so nothing waits for the end.
+    // The server may not respond, so nothing waits for the connection to end.
     client?.end().catch(() => {});
   }
 

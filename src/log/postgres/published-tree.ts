@@ -27,7 +27,7 @@ export class PostgresPublishedTree extends SqlPublishedTree {
     return this.#commits.run((client) => work(this.on(client)));
   }
 
-  /** Returns the tree at the server of this connection. */
+  /** Returns the tree on this connection's server. */
   on(client: pg.Client): PublishedTree {
     const runner = runnerOn(client);
     return new PostgresPublishedTree({ ...this.parts, sql: runner, commits: runner });

@@ -15,7 +15,7 @@ export async function requireServer(client: Client): Promise<string> {
     quote_ident(current_user) AS role`);
   const { version, name, fsync, schema, encoding, read_only: readOnly, role } = rows[0];
   if (version < SERVER_VERSION_MIN)
-    throw new UnusableDatabase(`the server is PostgreSQL ${name}, and 15 or later is needed`);
+    throw new UnusableDatabase(`the server is PostgreSQL ${name}, but 15 or later is needed`);
   if (fsync !== 'on') throw new UnusableDatabase('the server runs with fsync=off: it would lose acknowledged moves');
   if (readOnly !== 'off') throw new UnusableDatabase('the database is read-only');
   if (encoding !== 'UTF8') throw new UnusableDatabase(`the database has the encoding ${encoding}, and UTF8 is needed`);

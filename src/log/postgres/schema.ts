@@ -219,7 +219,7 @@ async function requireFreeNames(client: Client): Promise<void> {
   if (taken === undefined) return;
   const { name, schema } = taken;
   throw new UnusableDatabase(
-    `another program or an extension uses the name ${name} in the schema ${schema}: name another database, or a separate schema by search_path`,
+    `another program or an extension uses the name ${name} in the schema ${schema}: name another database, or a separate schema with search_path`,
   );
 }
 

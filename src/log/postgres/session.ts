@@ -53,9 +53,9 @@ export function prepared(text: string, values: readonly SqlValue[] = [], purpose
 const DURABLE_LEVEL = `CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END`;
 
 /**
- * There are no timeouts: an append that the server cancels while waiting for its standby would become visible without it, and programs
- * compute within a transaction. With READ COMMITTED, an append sees the commit of a competitor for which it waited. `extra_float_digits`
- * returns all digits of a number.
+ * There are no timeouts: an append that the server cancels while waiting for its standby would become visible without it, and programs may
+ * compute for a long time within a transaction. With READ COMMITTED, an append sees the commit of a competitor for which it waited.
+ * `extra_float_digits` returns all digits of a number.
  */
 const SETTINGS = `VALUES ('synchronous_commit', ${DURABLE_LEVEL}), ('default_transaction_isolation', 'read committed'),
   ('statement_timeout', '0'), ('lock_timeout', '0'), ('transaction_timeout', '0'), ('idle_session_timeout', '0'),
@@ -144,7 +144,7 @@ export async function requireOwnSession(open: () => Promise<pg.Client>): Promise
       if (own === other || seen.join() !== [other, own, other].join()) throw new Error(SHARED);
     }
   } finally {
-    // The server may not respond, so nothing waits for the ends.
+    // The server may not respond, so nothing waits for the connections to end.
     for (const client of clients) detach(client.end(), () => {});
   }
 }

@@ -83,7 +83,7 @@ class Fsck {
     });
   }
 
-  /** Notes the error of a pass that a damaged file fails, so that the other passes still run. Returns whether this pass succeeded. */
+  /** Notes the error if a damaged file makes a pass fail, so that the other passes still run. Returns whether this pass succeeded. */
   async #read(what: string, pass: () => Promise<void>): Promise<boolean> {
     try {
       await pass();

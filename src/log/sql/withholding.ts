@@ -125,7 +125,7 @@ export abstract class SqlWithholding implements Withholding {
       this.announce(new Set(plan.streams.map(({ stream }) => stream)), after + lines.length);
       return lines;
     }
-    throw unavailable('the streams grow too fast, retry');
+    throw unavailable('the streams are growing too fast, retry');
   }
 
   async #plan(stubs: readonly StubLine[], folds: Folds): Promise<readonly WithheldStream[]> {

@@ -17,7 +17,7 @@ import type { DatabasePath } from './file-watch.ts';
 import { migrate, type OnMigration, requireKnownSchema } from './migration.ts';
 import { createSchema, SCHEMA_VERSION } from './schema.ts';
 
-/** The cache of each connection. A service has two. */
+/** The cache of each connection. A service has two connections. */
 const CACHE_KIB = 16_384;
 /** The page size of new files: twice SQLite's default, so that the lines of a commit touch half as many pages. */
 export const DATABASE_PAGE_BYTES = 8_192;
@@ -43,8 +43,8 @@ export interface DatabaseFile {
 }
 
 /**
- * Opens or creates the database with exclusive access for this process, or in memory for ':memory:'. Throws a single-line Error, also for a
- * file with an earlier schema.
+ * Opens or creates the database with exclusive access for this process, or in memory for ':memory:'. Throws a single-line Error, including
+ * for a file with an earlier schema.
  */
 export function openDatabaseFile(path: string): DatabaseFile {
   return open(path, requireCurrent);
@@ -158,7 +158,7 @@ function lockWriter(path: string): Database.Database {
   }
 }
 
-/** Throws the error of a start if another process has the file open for writing. Creates nothing. */
+/** Throws the error that a start would throw if another process has the file open for writing. Creates nothing. */
 export function requireUnlocked(file: string): void {
   const path = `${file}.lock`;
   if (existsSync(path)) lockWriter(path).close();

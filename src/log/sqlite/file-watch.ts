@@ -93,7 +93,7 @@ interface CheckpointResult {
   readonly checkpointed: number;
 }
 
-/** Returns whether the main file now contains the whole write-ahead log. An outside reader of former pages prevents that. */
+/** Returns whether the main file now contains the whole write-ahead log. An outside reader of old pages prevents that. */
 function isCheckpointed(db: Database): boolean {
   try {
     const [result] = db.pragma('wal_checkpoint(FULL)') as CheckpointResult[];

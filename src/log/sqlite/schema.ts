@@ -56,7 +56,7 @@ CREATE TRIGGER events_refuse_replace BEFORE INSERT ON events BEGIN
     WHERE NEW.position <> 1 + coalesce((SELECT max(position) FROM events), 0);
   SELECT RAISE(FAIL, 'events is append-only: not the next event of its stream')
     WHERE NEW.event_id <> 1 + coalesce((SELECT max(event_id) FROM events WHERE stream = ${STREAM_OF_NEW}), 0);
-  SELECT RAISE(FAIL, 'events is append-only: the signature is there')
+  SELECT RAISE(FAIL, 'events is append-only: the signature already exists')
     WHERE NEW.signature IS NOT NULL AND EXISTS (SELECT 1 FROM events WHERE signature = NEW.signature);
 END;
 `;

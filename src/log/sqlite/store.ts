@@ -28,7 +28,7 @@ export interface SqliteStoreOptions {
 }
 
 /**
- * Opens or creates the store in `path`, or in memory for ':memory:'. Throws a single-line Error, also for a file that has to be
+ * Opens or creates the store in `path`, or in memory for ':memory:'. Throws a single-line Error, including for a file that has to be
  * migrated first.
  */
 export function openSqliteStore(path: string, options: SqliteStoreOptions = {}): Store {

@@ -76,7 +76,7 @@ export class Transactions {
     }
   }
 
-  /** Returns whether the request succeeded. A reader of former pages prevents the truncation of the write-ahead log. */
+  /** Returns whether the request succeeded. A reader of old pages prevents the truncation of the write-ahead log. */
   erase(request: EraseRequest): boolean {
     this.#watch?.requireUnchanged();
     const before = this.#lastPosition.get();
@@ -133,7 +133,7 @@ function kindOf(error: unknown): WriteFailure['kind'] {
 
 /**
  * Erases deleted bytes, which remain in their pages and in the -wal: VACUUM rewrites every page, and the checkpoint empties the -wal.
- * Returns false if the -wal still contains them because another program reads former pages.
+ * Returns false if the -wal still contains them because another program is reading old pages.
  */
 export function eraseDeletedBytes(db: Database.Database): boolean {
   db.exec('VACUUM');

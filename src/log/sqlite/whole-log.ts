@@ -79,7 +79,9 @@ export function openSqliteLog(path: string): WritableLog {
     },
     async eraseBytes() {
       if (!eraseDeletedBytes(db))
-        throw new Error(`another program is reading ${path}, and the bytes are still in its -wal: run it again`);
+        throw new Error(
+          `another program is reading ${path}, and the bytes are still in its -wal: run the command again`,
+        );
       db.prepare('DELETE FROM meta WHERE name = ?').run(ERASURE_PENDING);
       return [];
     },

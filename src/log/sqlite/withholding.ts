@@ -97,7 +97,7 @@ export class SqliteWithholding extends SqlWithholding {
     const { writer } = this.#parts;
     await writer.erase('vacuum');
     while (!(await writer.erase('truncate'))) {
-      this.#problem = 'another program reads former pages: the bytes are still in the -wal';
+      this.#problem = 'another program is reading old pages: the bytes are still in the -wal';
       await this.#wait(ERASE_RETRY_MS);
       if (this.#closing.signal.aborted) return;
     }

@@ -40,7 +40,7 @@ export class Writer {
       location === undefined ? inThisThread(db) : new WriterThread(location, (reason) => failures.corrupt(reason));
   }
 
-  /** Writes durably, all or nothing. Returns the number of rows that each statement changed. Throws Conflict among others. */
+  /** Writes durably, all or nothing. Returns the number of rows that each statement changed. Throws Conflict, among other errors. */
   async write(statements: readonly Statement[], options: WriteOptions = {}): Promise<Uint32Array> {
     try {
       const changes = await this.change(statements, options);

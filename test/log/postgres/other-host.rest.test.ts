@@ -39,7 +39,7 @@ it('a second host with a different log gets no line while the first is down, and
   expect((await register()).status).toBe(200);
   const [{ value: logId } = {}] = await execute(first.url, "SELECT value FROM meta WHERE name = 'log_id'");
   await first.kill('SIGINT');
-  const ids = `the database holds log ${other.log.logId}, and this service writes log ${logId}`;
+  const ids = `the database holds log ${other.log.logId}, but this service writes log ${logId}`;
   await expect.poll(async () => JSON.stringify((await get(node.url, '/ready')).body)).toMatch(ids);
   expect(await ready()).toBe(503);
   expect((await register()).status).toBe(503);

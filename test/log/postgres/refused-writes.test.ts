@@ -19,7 +19,7 @@ const ALLOW = 'DROP TRIGGER refuse ON events';
 describe('a database that rejects an append', () => {
   it.each([
     ['a missing right', RAISE('42501'), ALLOW, 'the database role lacks a permission, SQLSTATE 42501'],
-    ['a full disk', RAISE('53100'), ALLOW, 'the disk of the database is full, SQLSTATE 53100'],
+    ['a full disk', RAISE('53100'), ALLOW, 'the database’s disk is full, SQLSTATE 53100'],
     ['an unknown error', RAISE('XX123'), ALLOW, 'SQLSTATE XX123'],
     ['a lost prepared statement', RAISE('26000'), ALLOW, 'a prepared statement is missing'],
   ])(

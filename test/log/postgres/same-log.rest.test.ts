@@ -37,7 +37,7 @@ it('a node writes nothing to a database that now holds a different log, on open 
   // A restore in place does the same.
   const [mine, others] = [schemaOf(url), schemaOf(otherUrl)];
   await execute(url, `ALTER SCHEMA ${mine} RENAME TO ${mine}_away; ALTER SCHEMA ${others} RENAME TO ${mine}`);
-  const ids = `the database holds log ${other.log.logId}, and this service writes log ${store.log.logId}`;
+  const ids = `the database holds log ${other.log.logId}, but this service writes log ${store.log.logId}`;
   await expectRefused(store, ids);
   await endSessions(url);
   await expectRefused(store, ids);
@@ -52,14 +52,14 @@ it('a node adds no more lines to a log that was renewed while it ran', { timeout
   const store = await openStore(url);
   await store.log.append({ entries: [entry(1, 1)] });
   const { logId } = await writeWholeLog(url, (log) => renewLog(log, { logId: newLogId() }));
-  await expectRefused(store, `log ${logId}, and this service writes log ${store.log.logId}`);
+  await expectRefused(store, `log ${logId}, but this service writes log ${store.log.logId}`);
   expect(await execute(url, 'SELECT count(*)::int AS lines FROM events')).toEqual([{ lines: 1 }]);
 });
 
 it.each([
   ['a newer schema', "UPDATE meta SET value = '99' WHERE name = 'schema_version'", 'schema 99, newer than schema'],
   ['a log that has moved', "INSERT INTO meta VALUES ('moved_to', 'chambers.db')", 'its log has moved to chambers.db'],
-  ['no log', 'DROP TABLE meta', 'the database holds no log, and this service writes log'],
+  ['no log', 'DROP TABLE meta', 'the database holds no log, but this service writes log'],
 ])('a node does not use a new connection to %s', { timeout: 60_000 }, async (_, sql, message) => {
   const url = await temporaryPostgres(await ownDatabase());
   const problems: string[] = [];
