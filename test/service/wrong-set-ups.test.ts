@@ -116,7 +116,7 @@ const SET_UPS: readonly (readonly [string, () => Environment | Promise<Environme
     78,
     'SERVICE_KEY_FILE: /nowhere/keys.json not found: run chambers admin new-keys once',
   ],
-  ['the keys of another log', () => logAndKeys('ab'.repeat(16)), 78, /SERVICE_KEY_FILE: .* and this log is /],
+  ['the keys of another log', () => logAndKeys('ab'.repeat(16)), 78, /SERVICE_KEY_FILE: .* but this log is /],
   [
     'keys that only this node has',
     async () => {

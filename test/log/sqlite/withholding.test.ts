@@ -73,7 +73,7 @@ it('an outside reader delays the erasure, and a restart resumes it', async () =>
   const reader = foreignConnection(path);
   reader.exec('BEGIN; SELECT count(*) FROM events');
   await withhold();
-  await eventually(() => expect(store.withholding.erasure.problem).toMatch('another program reads former pages'));
+  await eventually(() => expect(store.withholding.erasure.problem).toMatch('another program is reading old pages'));
   expect(await remains(path)).toBe(true);
   await chamber.service.close();
   reader.exec('COMMIT');
